@@ -19,7 +19,7 @@ help:
 	@echo "make test-full  and those that take minutes"
 	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
 	@echo "make lint       formatting, style of sentences, clippy, licences of dependencies"
-	@echo "make bench      speed against ns-3, threads, memory, growth, instructions (tens of minutes)"
+	@echo "make bench      speed against ns-3 and htsim, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
 	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"

@@ -1,13 +1,16 @@
-"""Benchmarks millpond, beside ns-3 in the same run where ns-3 is installed.
+"""Benchmarks millpond, beside ns-3, htsim and a lower bound in the same run, where these are there.
 
 What is measured, each alone on the machine but for what is said:
   speed         packet-hops a second on one thread, per scenario and path choice, and the ratio to ns-3 on the same
                 work, with the flow completion times of both
+  peers         packet-hops a CPU second beside htsim (benches/htsim) and a simulator without features that does the same
+                work (crates/sim, example skeleton), in turn: CPU seconds of whole processes, as the kernel counts them
   ports         the same with general ports everywhere, and the hard workload
-  mechanisms    HPCC, Canary, Vertigo and HARD320 as shares of their plain counterpart's speed, in turn
+  mechanisms    HPCC, PowerTCP, Canary, Vertigo and HARD320 as shares of their plain counterpart's speed, in turn
   deflection    Canary, with all that it needs, against drop-tail with hashed paths on the same load; what one decision costs
   importance    TLT against plain DCTCP on the same load and the same general ports; what its decisions cost
-  threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree
+  threads       two threads against one, on a machine that is idle and with one core kept busy; and that results agree;
+                beside them two runs of one thread at once, which share nothing: what the machine's second core adds
   memory        resident bytes a host
   hpcc          the published example of HPCC's simulator, imported from its files, against ns-3's packet-hops on LS128
   growth        65,536 hosts: seconds until the first packet, bytes a host with one flow each, two threads against one
@@ -28,10 +31,12 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +49,7 @@ SKIPPED = 77
 PAYLOAD_BYTES = 1460
 ECMP = ["switch.path.kind=ecmp", "switch.path.hash=pair"]
 GENERAL = ["engine.ports=general"]
+SKELETON = "target/release/examples/skeleton"
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,10 @@ CASES = [
     Case("ft1024", "balanced", 685, 1024),
 ]
 
+# What does the same work, with the command that runs a case of it.
+PEERS = {"htsim": "benches/htsim/run.sh", "skeleton": SKELETON}
+PEER_SCENARIOS = ("ls128", "ft128", "ft1024")
+
 # What two binaries are compared on: scenario, the case whose long settings it has, variant.
 BESIDE_BEFORE = {
     "ls128 balanced": ("ls128", CASES[0], None),
@@ -92,6 +102,7 @@ BESIDE_BEFORE = {
 SHORT = ["traffic.stride.size=2MB"]
 MECHANISMS = {
     "HPCC / DCTCP, ls128": (("ls128", [*SHORT, "transport.kind=hpcc"], None), ("ls128", SHORT, None)),
+    "PowerTCP / DCTCP, ls128": (("ls128", [*SHORT, "transport.kind=powertcp"], None), ("ls128", SHORT, None)),
     "Canary / hashed paths": (("canary320", [], "canary"), ("canary320", [], "ecmp")),
     "Vertigo / hashed paths": (("canary320", [], "vertigo"), ("canary320", [], "ecmp")),
     "HARD320 / ls128": (("hard320", ["engine.ports=auto"], None), ("ls128", SHORT, None)),
@@ -103,6 +114,9 @@ TARGETS = [
     ("ls128 balanced, Mhop/s", "speed", "ls128 balanced", 6, 8),
     ("ft128 balanced, Mhop/s", "speed", "ft128 balanced", 6, 8),
     ("ft1024 balanced, Mhop/s", "speed", "ft1024 balanced", 4, 6),
+    ("ls128, a CPU second, of htsim's", "htsim", "ls128 balanced", 3, 5),
+    ("ft128, a CPU second, of htsim's", "htsim", "ft128 balanced", 3, 6.5),
+    ("ft1024, a CPU second, of htsim's", "htsim", "ft1024 balanced", 3, 9),
     ("ls128, speed-up of 2 threads", "threads", "ls128 balanced", 1.5, 1.8),
     ("ft1024, speed-up of 2 threads", "threads", "ft1024 balanced", 1.5, 1.8),
     ("ft1024, KB a host", "memory", "ft1024 balanced", 32, 20),
@@ -115,6 +129,9 @@ TARGETS = [
 
 # What is measured once, not by scenario.
 WHOLE = ("growth", "hpcc")
+
+# Which part measures a kind of target, if it has another name.
+PART_OF = {"memory": "speed", "htsim": "peers"}
 
 
 class Failed(Exception):
@@ -140,36 +157,44 @@ class Bench:
         self.options = options
         self.failures = []
 
-    def millpond(self, scenario, settings=(), threads=1, variant=None, binary=None):
+    def millpond(self, scenario, settings=(), threads=1, variant=None, binary=None, out="run"):
         """One run of a benchmark's scenario, or of a file; returns its summary."""
         file = scenario if isinstance(scenario, Path) else f"benches/scenarios/{scenario}.toml"
         command = [binary or self.options.millpond, "run", str(file), "--json", "--quiet"]
-        command += ["--threads", str(threads), "--out", str(OUT / "run"), "--force"]
+        command += ["--threads", str(threads), "--out", str(OUT / out), "--force"]
         for setting in settings:
             command += ["--set", setting]
         if variant:
             command += ["--variant", variant]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done, cpu_s = timed(command)
         if done.returncode != 0:
             raise Failed(f"{' '.join(command[1:])}: exit code {done.returncode}: {last_line(done.stderr)}")
         try:
             summary = json.loads(done.stdout)
+            summary["run"]["cpu_s"] = cpu_s
             check(summary["status"] == "complete", f"{scenario}: status {summary['status']}")
             check(summary["run"]["wall_s"] > 0 and summary["run"]["packet_hops"] > 0, f"{scenario}: nothing was run")
         except (json.JSONDecodeError, KeyError) as error:
             raise Failed(f"{scenario}: no summary on stdout: {error!r}") from error
         return summary
 
-    def ns3(self, case):
-        """One run; None where ns-3 is missing."""
-        command = ["benches/ns3/run.sh", case.scenario, case.path, str(case.packets)]
-        done = subprocess.run(command, capture_output=True, text=True)
+    def other(self, program, case, packets=None):
+        """One run of another simulator, with the CPU seconds of its process; None where it is missing."""
+        command = [program, case.scenario, case.path, str(packets or case.packets)]
+        done, cpu_s = timed(command)
         if done.returncode == SKIPPED:
             note(last_line(done.stderr))
             return None
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {last_line(done.stderr)}")
-        return json.loads(done.stdout)
+        try:
+            return {**json.loads(done.stdout), "cpu_s": cpu_s}
+        except json.JSONDecodeError as error:
+            raise Failed(f"{' '.join(command)}: it printed no JSON: {error}") from error
+
+    def ns3(self, case):
+        """One run; None where ns-3 is missing."""
+        return self.other("benches/ns3/run.sh", case)
 
     def guarded(self, what, measure, *arguments):
         """A failing part is reported at the end and does not stop the others."""
@@ -216,6 +241,35 @@ class Bench:
             for key in ("mean", "p99"):
                 row[f"fct_{key}_off_percent"] = 100 * (row["fct_us"][key] / reference["fct_us"][key] - 1)
         return row
+
+    def peers(self, case):
+        """millpond and those of its peers that are there in turn, each with the CPU seconds of its process."""
+        # A first run, which does not count, builds a peer's driver.
+        present = [peer for peer, program in PEERS.items() if self.has(program) and self.other(program, case, 1)]
+        runs = {name: [] for name in ("millpond", *present)}
+        for _ in range(self.options.rounds):
+            summary = self.millpond(case.scenario, case.settings)
+            runs["millpond"].append({**summary["run"], "fct_us": summary["fct_us"]["all"]})
+            for peer in present:
+                runs[peer].append(self.other(PEERS[peer], case))
+        row = {}
+        for name, results in runs.items():
+            row[name] = {
+                "mhops_per_cpu_s": statistics.median(r["packet_hops"] / r["cpu_s"] for r in results) / 1e6,
+                "packet_hops": results[0]["packet_hops"],
+                "fct_us": {key: results[0]["fct_us"][key] for key in ("mean", "p99")},
+                "runs": len(results),
+            }
+        for peer in present:
+            row[f"ratio_to_{peer}"] = row["millpond"]["mhops_per_cpu_s"] / row[peer]["mhops_per_cpu_s"]
+        return row
+
+    def has(self, program):
+        """Whether a program is there; a note if it is not."""
+        is_there = os.access(program, os.X_OK)
+        if not is_there:
+            note(f"  {program} skipped: it is not built (benches/run.sh builds it)")
+        return is_there
 
     def ports(self, case):
         """Fast and general ports in turn."""
@@ -292,6 +346,7 @@ class Bench:
     def threads(self, scenario, settings):
         """One and two threads in turn; alone, then with one core kept busy."""
         row = {"same_results": True}
+        pairs = [self.at_once(scenario, settings) for _ in range(self.options.rounds)]
         for machine in ("alone", "busy"):
             one, two = [], []
             for _ in range(self.options.rounds):
@@ -305,7 +360,14 @@ class Bench:
             row[machine] = {"one": median_mhops(one), "two": median_mhops(two)}
             row[machine]["speed_up"] = row[machine]["two"] / row[machine]["one"]
             row["same_results"] &= all(without_run(s) == without_run(one[0]) for s in one + two)
+        row["at_once"] = statistics.median(pairs) / row["alone"]["one"]
         return row
+
+    def at_once(self, scenario, settings):
+        """Packet-hops a second of two runs of one thread that begin together, both added."""
+        with ThreadPoolExecutor(2) as pool:
+            runs = list(pool.map(lambda out: self.millpond(scenario, settings, out=out), ("run", "run-2")))
+        return sum(median_mhops([run]) for run in runs)
 
     def hpcc(self):
         """HPCC's example as millpond imports it, and ns-3 in turn; ns-3 has no HPCC and runs the short LS128."""
@@ -391,6 +453,7 @@ class Bench:
             "machine": machine(),
             "rounds": self.options.rounds,
             "speed": {case.name: self.guarded(f"speed: {case.name}", self.speed, case) for case in chosen},
+            "peers": {},
             "ports": {},
             "hard": self.guarded("hard: hard320", self.hard),
             "hpcc": self.guarded("hpcc: its simulator's example", self.hpcc),
@@ -401,6 +464,8 @@ class Bench:
             "threads": {},
             "instructions": {},
         }
+        for case in [case for case in scenarios.values() if case.scenario in PEER_SCENARIOS]:
+            results["peers"][case.name] = self.guarded(f"peers: {case.name}", self.peers, case)
         for case in scenarios.values():
             results["ports"][case.name] = self.guarded(f"ports: {case.name}", self.ports, case)
         parallel = [(case.name, case.scenario, case.long_settings) for case in scenarios.values()]
@@ -426,6 +491,14 @@ def flow_size(packets):
 def check(condition, message):
     if not condition:
         raise Failed(message)
+
+
+def timed(command):
+    """A finished process, and the CPU seconds that it and what it waited for took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def note(text):
@@ -471,12 +544,13 @@ def targets(results):
     """Each target with what was measured; `None` where it was not."""
     rows = []
     for statement, kind, name, floor, target in TARGETS:
-        row = results[kind] if kind in WHOLE else results["speed" if kind == "memory" else kind].get(name)
+        row = results[kind] if kind in WHOLE else results[PART_OF.get(kind, kind)].get(name)
         measured = None
         if row:
             measured = {
                 "speed": lambda: row["mhops_per_s"],
                 "memory": lambda: row["rss_bytes_per_host"] / 1000,
+                "htsim": lambda: row.get("ratio_to_htsim"),
                 "threads": lambda: row["alone"]["speed_up"],
                 "instructions": lambda: row["instructions_per_hop"],
                 "growth": lambda: row[name],
@@ -562,6 +636,7 @@ def report(results):
             if "ns3_fct_us" in row
         ],
     )
+    report_peers(results["peers"])
     rows = [
         [
             name,
@@ -600,11 +675,17 @@ def report(results):
         if row.get("decision"):
             print(f"\nDecisions of TLT's sender\n{row['decision'].rstrip()}")
     table(
-        "Two threads, Mhop/s: alone, and with one core kept busy",
-        [("", 18), *[("one", 9), ("two", 9), ("speed-up", 10)], *[("busy: one", 12), ("two", 9), ("speed-up", 10)]]
-        + [("same results", 15)],
+        "Two threads, Mhop/s: alone, with the sum of two runs at once of one; and with one core kept busy",
+        [("", 18), *[("one", 9), ("two", 9), ("speed-up", 10)], ("two runs", 10)]
+        + [*[("busy: one", 12), ("two", 9), ("speed-up", 10)], ("same", 8)],
         [
-            [name, *(row[m][k] for m in ("alone", "busy") for k in ("one", "two", "speed_up")), row["same_results"]]
+            [
+                name,
+                *(row["alone"][k] for k in ("one", "two", "speed_up")),
+                row["at_once"],
+                *(row["busy"][k] for k in ("one", "two", "speed_up")),
+                row["same_results"],
+            ]
             for name, row in results["threads"].items()
             if row
         ],
@@ -644,6 +725,30 @@ def report(results):
     )
     for failure in results["failures"]:
         print(f"\nfailed: {failure}")
+
+
+def report_peers(peers):
+    """Speeds, ratios and mean flow completion times of what does the same work."""
+    names = ("millpond", *PEERS)
+    table(
+        "Mhop a CPU second, and the mean flow completion time, us",
+        [("", 16), ("millpond", 10), *[column for peer in PEERS for column in ((peer, 10), ("ratio", 7))]]
+        + [(f"FCT {name}", 13) for name in names],
+        [
+            [
+                name,
+                row["millpond"]["mhops_per_cpu_s"],
+                *(
+                    cell(value)
+                    for peer in PEERS
+                    for value in (row.get(peer, {}).get("mhops_per_cpu_s"), row.get(f"ratio_to_{peer}"))
+                ),
+                *(cell(row.get(name, {}).get("fct_us", {}).get("mean"), 1) for name in names),
+            ]
+            for name, row in peers.items()
+            if row
+        ],
+    )
 
 
 def report_event_queue(value):

@@ -25,6 +25,10 @@ def collect(results):
         put(f"{name}, Mhop/s", row, "mhops_per_s")
         put(f"{name} / ns-3", row, "ratio_to_ns3")
         put(f"{name}, bytes a host", row, "rss_bytes_per_host")
+    for name, row in results["peers"].items():
+        put(f"{name}, Mhop a CPU second", row, "millpond", "mhops_per_cpu_s")
+        put(f"{name} / htsim", row, "ratio_to_htsim")
+        put(f"{name} / skeleton", row, "ratio_to_skeleton")
     for name, row in results["ports"].items():
         figures[f"{name}: general ports / fast"] = (
             row["general_mhops_per_s"] / row["fast_mhops_per_s"] if row else None
@@ -36,6 +40,7 @@ def collect(results):
     for name, row in results["threads"].items():
         put(f"{name}: two threads / one", row, "alone", "speed_up")
         put(f"{name}: two threads / one, one core busy", row, "busy", "speed_up")
+        put(f"{name}: two runs at once / one", row, "at_once")
     put("ft65536, s to plan", results["growth"], "plan_s")
     put("ft65536, KB a host", results["growth"], "kb_per_host")
     put("ft65536, Mhop/s", results["growth"], "mhops_per_s")

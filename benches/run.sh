@@ -6,8 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 
 cargo build --release --locked -p millpond-cli
-cargo build --release --locked -p millpond-sim --example event_queue ||
-    echo "the event queue's own benchmark did not build: left out" >&2
+for example in event_queue skeleton; do
+    cargo build --release --locked -p millpond-sim --example "$example" ||
+        echo "the benchmark $example did not build: left out" >&2
+done
 for example in decision importance receive_offload; do
     cargo build --release --locked -p millpond-core --example "$example" ||
         echo "the benchmark $example did not build: left out" >&2
