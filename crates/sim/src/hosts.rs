@@ -32,6 +32,7 @@ mod scheduling;
 mod sending;
 mod staged;
 mod standing;
+mod timer;
 mod uet;
 mod waiting;
 mod wire;
@@ -62,6 +63,7 @@ use ranks::Ranks;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use timer::Timer;
 use uet::UetCounts;
 pub use waiting::Waiting;
 pub use wire::PollRecord;
@@ -91,8 +93,7 @@ pub struct Sending {
     peer: u32,
     hash: u32,
     priority: u8,
-    /// When a timer event is scheduled; `Time::MAX`: none is.
-    timer_at: Time,
+    timer: Timer,
     first_sent: Option<Time>,
     delivered: Option<Delivered>,
     /// Its stages at its host.

@@ -71,8 +71,11 @@ pub struct Hpcc(Box<State>);
 #[derive(Clone, Debug)]
 struct State {
     setting: Setting,
-    /// Bits a second.
+    /// Bits a second, as are the next three: the rate, the line's, the lowest, and a step.
     rate: f64,
+    line: f64,
+    least: f64,
+    step: f64,
     links: Links,
     /// With several rates, each link's; else the first is that of all.
     references: [Reference; HOPS],
@@ -105,15 +108,22 @@ impl Law for Hpcc {
         Hpcc(Box::new(State {
             setting: Setting { line: Rate(0), base_rtt: Time::ZERO, window: 0 },
             rate: 0.0,
+            line: 0.0,
+            least: 0.0,
+            step: 0.0,
             links: Links::default(),
             references: [Reference { rate: 0.0, load: 1.0, stage: 0 }; HOPS],
         }))
     }
 
-    fn begin(&mut self, setting: &Setting, _: &Shared<HpccParams>) {
-        let line = setting.line.bps() as f64;
-        (self.0.setting, self.0.rate) = (*setting, line);
-        self.0.references.iter_mut().for_each(|reference| reference.rate = line);
+    fn begin(&mut self, setting: &Setting, shared: &Shared<HpccParams>) {
+        let (it, p, line) = (&mut *self.0, &shared.law, setting.line);
+        it.setting = *setting;
+        (it.rate, it.line) = (line.bps() as f64, line.bps() as f64);
+        it.least = p.hpcc_min_rate.min(line).bps() as f64;
+        let (amount, per) = (Rate(10_000_000), Rate::from_gbps(25));
+        it.step = step(p.hpcc_additive_increase, amount, per, line);
+        it.references.iter_mut().for_each(|reference| reference.rate = it.rate);
     }
 
     fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, shared: &Shared<HpccParams>) {
@@ -125,21 +135,14 @@ impl Law for Hpcc {
         if !ends && !p.hpcc_fast_react {
             return;
         }
-        let before = it.references;
         let rate = match p.hpcc_multi_rate {
-            true => it.by_link(telemetry, p),
-            false => it.by_largest(telemetry, p),
+            true => it.by_link(telemetry, ends, p),
+            false => it.by_largest(telemetry, ends, p),
         };
         if let Some(rate) = rate {
             it.rate = rate;
         }
         it.links.note(acked, telemetry);
-        if !ends {
-            // The averaged load stays; the reference waits for the end of the round trip.
-            for (now, old) in it.references.iter_mut().zip(before) {
-                *now = Reference { load: now.load, ..old };
-            }
-        }
     }
 
     fn rate(&self, _: &Shared<HpccParams>) -> Option<Rate> {
@@ -162,49 +165,53 @@ impl State {
         let Work { before, ps, sent } = self.links.work(place, hop)?;
         let bits = 8.0 * sent as f64;
         let capacity = hop.rate.bps() as f64;
-        let Setting { line, base_rtt, window } = self.setting;
-        let waits = hop.queue.min(before.queue) as f64 * line.bps() as f64
-            / (capacity * window.max(1) as f64);
+        let Setting { base_rtt, window, .. } = self.setting;
+        let waits = match hop.queue.min(before.queue) {
+            0 => 0.0,
+            queue => queue as f64 * self.line / (capacity * window.max(1) as f64),
+        };
         let load = bits / (ps as f64 * 1e-12) / capacity + waits;
         Some((load, (ps as f64 / base_rtt.as_ps().max(1) as f64).min(1.0)))
     }
 
-    /// A reference that has seen `load` over this share of a round trip, and the rate that follows.
-    fn moved(&self, from: Reference, (load, share): (f64, f64), p: &HpccParams) -> Reference {
+    /// A link has seen `load` over this share of a round trip: the rate that follows. The average
+    /// moves with each answer, rate and stage of the reference with the one that `ends` the round
+    /// trip.
+    fn moved(&mut self, place: usize, load: (f64, f64), ends: bool, p: &HpccParams) -> f64 {
+        let from = self.references[place];
+        let (load, share) = load;
         let load = from.load * (1.0 - share) + load * share;
         let excess = load / p.hpcc_eta;
-        let more = step(
-            p.hpcc_additive_increase,
-            Rate(10_000_000),
-            Rate::from_gbps(25),
-            self.setting.line,
-        );
         let (rate, stage) = match excess >= 1.0 || from.stage >= p.hpcc_max_stage {
-            true => (from.rate / excess + more, 0),
-            false => (from.rate + more, from.stage + 1),
+            true => (from.rate / excess + self.step, 0),
+            false => (from.rate + self.step, from.stage + 1),
         };
-        let line = self.setting.line;
         // An idle link divides by nothing: the line's rate bounds it.
-        let rate = rate.min(line.bps() as f64).max(p.hpcc_min_rate.min(line).bps() as f64);
-        Reference { rate, load, stage }
+        let rate = rate.min(self.line).max(self.least);
+        self.references[place] = match ends {
+            true => Reference { rate, load, stage },
+            false => Reference { load, ..from },
+        };
+        rate
     }
 
     /// Each link has a rate; the least counts.
-    fn by_link(&mut self, telemetry: &Telemetry, p: &HpccParams) -> Option<f64> {
-        let mut least = self.setting.line.bps() as f64;
+    fn by_link(&mut self, telemetry: &Telemetry, ends: bool, p: &HpccParams) -> Option<f64> {
+        let mut least = self.line;
         let mut any = false;
         for (place, hop) in telemetry.hops().enumerate() {
-            if let Some(load) = self.load(place, &hop) {
-                self.references[place] = self.moved(self.references[place], load, p);
-                any = true;
-            }
-            least = least.min(self.references[place].rate);
+            let load = self.load(place, &hop);
+            any |= load.is_some();
+            least = least.min(match load {
+                Some(load) => self.moved(place, load, ends, p),
+                None => self.references[place].rate,
+            });
         }
         any.then_some(least)
     }
 
     /// The link with the largest utilisation steers the one rate.
-    fn by_largest(&mut self, telemetry: &Telemetry, p: &HpccParams) -> Option<f64> {
+    fn by_largest(&mut self, telemetry: &Telemetry, ends: bool, p: &HpccParams) -> Option<f64> {
         let mut largest: Option<(f64, f64)> = None;
         for (place, hop) in telemetry.hops().enumerate() {
             if let Some(load) = self.load(place, &hop)
@@ -213,8 +220,7 @@ impl State {
                 largest = Some(load);
             }
         }
-        self.references[0] = self.moved(self.references[0], largest?, p);
-        Some(self.references[0].rate)
+        Some(self.moved(0, largest?, ends, p))
     }
 }
 

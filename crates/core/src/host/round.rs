@@ -14,8 +14,6 @@
 //! Invariant: a queue pair stands in a round exactly while it may send, at its place.
 
 use crate::units::Time;
-use std::collections::BTreeSet;
-use std::ops::Bound;
 
 /// Rounds of a NIC: one for each priority.
 const RINGS: usize = 8;
@@ -23,8 +21,9 @@ const RINGS: usize = 8;
 /// The queue pairs of one priority.
 #[derive(Clone, Debug, Default)]
 struct Ring {
-    /// Those that may send: place and slot.
-    ready: BTreeSet<(u32, u32)>,
+    /// Those that may send, in order: place and slot. A list, since they are few: most wait for
+    /// their pace or their window.
+    ready: Vec<(u32, u32)>,
     /// The place that was served last.
     last: u32,
 }
@@ -56,10 +55,16 @@ impl Round {
     pub fn put(&mut self, priority: u8, (place, slot): (u32, u32), may_send: bool) {
         let number = usize::from(priority) % self.rings.len();
         let ready = &mut self.rings[number].ready;
-        if may_send {
-            self.ready += usize::from(ready.insert((place, slot)));
-        } else {
-            self.ready -= usize::from(ready.remove(&(place, slot)));
+        match (ready.binary_search(&(place, slot)), may_send) {
+            (Err(at), true) => {
+                ready.insert(at, (place, slot));
+                self.ready += 1;
+            }
+            (Ok(at), false) => {
+                ready.remove(at);
+                self.ready -= 1;
+            }
+            _ => (),
         }
     }
 
@@ -85,10 +90,9 @@ impl Round {
             if ring.ready.is_empty() || !may_ring(priority as u8) {
                 continue;
             }
-            let after =
-                ring.ready.range((Bound::Excluded((ring.last, u32::MAX)), Bound::Unbounded));
-            let upto = ring.ready.range(..=(ring.last, u32::MAX));
-            if let Some((_, slot)) = after.chain(upto).find(|(_, slot)| may(*slot)) {
+            let turn = ring.ready.partition_point(|(place, _)| *place <= ring.last);
+            let (upto, after) = ring.ready.split_at(turn);
+            if let Some((_, slot)) = after.iter().chain(upto).find(|(_, slot)| may(*slot)) {
                 return Some(*slot);
             }
         }

@@ -31,7 +31,14 @@ impl Meter {
 
     /// Completes the records of packets that have started by `now`. Nothing has been accepted since
     /// the first of them did.
+    #[inline]
     fn complete(&mut self, now: Time, number: u32, packets: &mut Packets) {
+        if self.waiting.front().is_some_and(|(at, ..)| *at <= now) {
+            self.write(now, number, packets);
+        }
+    }
+
+    fn write(&mut self, now: Time, number: u32, packets: &mut Packets) {
         while let Some((at, slot, end)) = self.waiting.pop_front_if(|(at, ..)| *at <= now) {
             let late = Late { at, number };
             packets.record_at_mut::<Telemetry>(slot).complete(late, self.bytes - end);

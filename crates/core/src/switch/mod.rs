@@ -206,6 +206,8 @@ pub struct Switch {
     nature: Nature,
     /// The deflection or the path choice has something to say of packets that are forwarded.
     steps_in: bool,
+    /// One of them has, or its ports are close.
+    looks_closely: bool,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
     /// Whether its ports have watchdogs.
@@ -296,6 +298,7 @@ impl Switch {
         if let (Some(terms), Ports::General(ports)) = (watchdog, &mut ports) {
             ports.iter_mut().for_each(|port| port.guard(terms));
         }
+        let is_close = config.fast && (config.telemetry.is_some() || config.memory.is_shared());
         let is_plain = !pause.is_active()
             && watchdog.is_none()
             && !occupancy.watches_departures()
@@ -303,11 +306,13 @@ impl Switch {
         let mut path = config.path;
         path.install(&Facts { attachment: config.routes.attachment(), rates: &rates });
         let nature = config.deflection.nature();
+        let steps_in = nature.diverts || path.watches();
         Switch {
             site: config.site,
             routes: config.routes,
             ports,
-            steps_in: nature.diverts || path.watches(),
+            steps_in,
+            looks_closely: steps_in || is_close,
             path,
             ingress_bytes: if pause.is_active() {
                 vec![[0; PRIORITIES]; count]
@@ -326,7 +331,7 @@ impl Switch {
             victims: Vec::new(),
             has_watchdogs: watchdog.is_some(),
             is_plain,
-            is_close: config.telemetry.is_some() || config.memory.is_shared(),
+            is_close,
             meters: match config.telemetry {
                 Some(_) => rates.iter().map(|rate| Meter::new(*rate)).collect(),
                 None => Vec::new(),
@@ -371,18 +376,24 @@ impl Switch {
                 port
             }
         };
-        if self.steps_in {
+        if self.looks_closely {
             return self.forward_closely(now, port, id, wire);
         }
-        if let Err(reason) = self.offer(now, port, id, wire) {
+        if let Err(reason) = self.offer_plainly(now, port, id, wire) {
             self.not_taken(now, port, id, reason, wire);
         }
     }
 
-    /// Forwards where the deflection sends packets elsewhere whose queue was not asked, or the path
-    /// choice is shown every packet.
+    /// Forwards where the deflection sends packets elsewhere whose queue was not asked, the path
+    /// choice is shown every packet, or fast ports have meters or share a memory.
     #[inline(never)]
     fn forward_closely<W: Wire>(&mut self, now: Time, port: u16, id: PacketId, wire: &mut W) {
+        if !self.steps_in {
+            if let Err(reason) = self.offer_closely(now, port, id, wire) {
+                self.not_taken(now, port, id, reason, wire);
+            }
+            return;
+        }
         let (size, watches) = (wire.packets()[id].size, self.path.watches());
         if watches {
             let is_host = |port: u16| self.fabric_ports.binary_search(&port).is_err();
@@ -462,9 +473,25 @@ impl Switch {
         self.memory.used()
     }
 
-    /// Queues the packet at `port`, or says why not. Compiled into the path of every packet.
-    #[inline(always)]
+    /// Queues the packet at `port`, or says why not.
+    #[inline]
     fn offer<W: Wire>(
+        &mut self,
+        now: Time,
+        port: u16,
+        id: PacketId,
+        wire: &mut W,
+    ) -> Result<(), DropReason> {
+        match self.is_close {
+            true => self.offer_closely(now, port, id, wire),
+            false => self.offer_plainly(now, port, id, wire),
+        }
+    }
+
+    /// As `offer`, at any port but a fast one that has a meter or shares a memory. Compiled into
+    /// the path of every packet.
+    #[inline(always)]
+    fn offer_plainly<W: Wire>(
         &mut self,
         now: Time,
         port: u16,
@@ -476,9 +503,6 @@ impl Switch {
         let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
         match &mut self.ports {
             Ports::Fast(ports) => {
-                if self.is_close {
-                    return self.offer_closely(now, port, id, wire);
-                }
                 let departs = ports[port as usize].offer(now, &mut wire.packets()[id], &terms)?;
                 wire.transmit(port, id, departs);
             }
@@ -505,7 +529,7 @@ impl Switch {
     }
 
     /// As `offer`, at a fast port that has a meter or shares a memory.
-    #[inline(never)]
+    #[inline(always)]
     fn offer_closely<W: Wire>(
         &mut self,
         now: Time,
@@ -513,7 +537,8 @@ impl Switch {
         id: PacketId,
         wire: &mut W,
     ) -> Result<(), DropReason> {
-        let Ports::Fast(ports) = &mut self.ports else { return Ok(()) };
+        self.occupancy.refresh(now, port, &mut self.ports);
+        let Ports::Fast(ports) = &mut self.ports else { unreachable!("its ports are fast") };
         let sample_full = self.nature.samples_when_full;
         let terms = Terms { known: self.occupancy.of(port), sample_full, random: &self.random };
         let at = ports[port as usize].busy_until().max(now);

@@ -292,6 +292,10 @@ impl Sender {
     pub fn is_ready(&mut self, now: Time, cfg: &Config) -> bool {
         if let Sender::Rdma(end) = self { end.is_ready(now, &cfg.rdma) } else { false }
     }
+    /// The same of a queue pair that has just sent.
+    pub fn is_ready_still(&self) -> bool {
+        matches!(self, Sender::Rdma(end) if end.is_ready_still())
+    }
     /// An acknowledgement.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {

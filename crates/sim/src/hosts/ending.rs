@@ -80,10 +80,7 @@ impl Hosts {
     /// All bytes of a flow are acknowledged.
     pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
-        fabric.events.cancel(
-            ended.timer_at,
-            Due::Host(ended.host, HostEvent::SenderTimer(ended.opening.flow)).into(),
-        );
+        ended.timer.cancel(ended.timer_key(), &mut fabric.events);
         self.leave_round(&ended, slot);
         let opening = ended.opening;
         self.forget(ended.host, opening.flow);

@@ -175,10 +175,11 @@ impl Hosts {
         if !end.takes_others(pairs, paths) {
             return;
         }
-        move_timer(end.timer_at, HostEvent::SenderTimer(flow), (end.host, host), fabric);
+        let old = end.timer_key();
         let place = end.egress.as_ref().and_then(|egress| egress.place());
         let (from, priority) = (end.host, end.priority);
         (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
+        end.timer.rename(old, end.timer_key(), &mut fabric.events);
         if let Some(place) = place {
             self.hosts[from as usize].round.put(priority, (place, slot), false);
         }

@@ -235,7 +235,7 @@ impl Hosts {
             peer: NONE,
             hash,
             priority: shared.plan.traffic.priorities[opening.class as usize],
-            timer_at: Time::MAX,
+            timer: Timer::UNSET,
             first_sent: None,
             delivered: None,
             egress: Egress::new(bound, stages),

@@ -24,11 +24,17 @@ impl Hosts {
 
     /// Whether a queue pair may send now, for its host's round.
     fn look_at_pair(&mut self, now: Time, slot: u32) {
+        let is_ready = self.senders.at(slot).sender.is_ready(now, &self.shared.transport);
+        self.put_in_round(slot, is_ready);
+    }
+
+    /// Puts a queue pair in its host's round if it is ready to send and not held, and else takes
+    /// it out.
+    fn put_in_round(&mut self, slot: u32, is_ready: bool) {
         let sending = self.senders.at(slot);
         let Some(egress) = &sending.egress else { return };
         let Some(place) = egress.place() else { return };
-        let may_send =
-            sending.sender.is_ready(now, &self.shared.transport) && !egress.queue.is_held();
+        let may_send = is_ready && !egress.queue.is_held();
         self.hosts[sending.host as usize].round.put(sending.priority, (place, slot), may_send);
     }
 
@@ -82,7 +88,11 @@ impl Hosts {
         let (host, priority) = (sending.host, sending.priority);
         self.hosts[host as usize].round.serve(priority, place);
         let has_sent = self.send_next(now, slot, stages, fabric);
-        self.look_at_pair(now, slot);
+        if has_sent && stages.are_none() {
+            self.put_in_round(slot, self.senders.look(slot).sender.is_ready_still());
+        } else {
+            self.look_at_pair(now, slot);
+        }
         if !has_sent {
             // Its host's virtual switch lets it wait, and calls it.
             self.hosts[host as usize].round.put(priority, (place, slot), false);

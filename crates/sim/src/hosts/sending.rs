@@ -6,6 +6,14 @@
 use super::*;
 use millpond_core::host::Segment;
 
+impl Sending {
+    /// The key of its timer's events.
+    #[inline]
+    pub(super) fn timer_key(&self) -> Key {
+        Due::Host(self.host, HostEvent::SenderTimer(self.opening.flow)).into()
+    }
+}
+
 impl Hosts {
     /// Hands down what the windows and the NIC allow, and keeps the timer armed.
     #[inline]
@@ -50,12 +58,9 @@ impl Hosts {
     pub(super) fn keep_timer(&mut self, slot: u32, fabric: &mut Fabric) {
         let sending = self.senders.at(slot);
         let deadline = sending.sender.deadline();
-        if deadline < sending.timer_at {
-            let key =
-                Key::from(Due::Host(sending.host, HostEvent::SenderTimer(sending.opening.flow)));
-            fabric.events.cancel(sending.timer_at, key);
-            sending.timer_at = deadline;
-            fabric.events.push(deadline, key);
+        if deadline < sending.timer.at() {
+            let (key, is_paced) = (sending.timer_key(), sending.sender.is_held());
+            sending.timer.hasten(deadline, is_paced, key, &mut fabric.events);
         }
     }
 
@@ -71,10 +76,9 @@ impl Hosts {
     pub fn on_sender_timer(&mut self, now: Time, flow: FlowId, fabric: &mut Fabric) {
         let Some(slot) = self.senders.slot_of(flow) else { return };
         let sending = self.senders.at(slot);
-        if sending.timer_at != now {
+        if !sending.timer.fires(now) {
             return;
         }
-        sending.timer_at = Time::MAX;
         if self.shared.has_overlay && sending.is_frozen(&self.shared) {
             return; // it goes on when the flow does
         }

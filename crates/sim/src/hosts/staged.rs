@@ -55,6 +55,11 @@ impl Stages {
             is_switched: egress.is_switched(),
         }
     }
+
+    /// Whether nobody stands between the connection and its NIC.
+    pub(super) fn are_none(self) -> bool {
+        !self.is_limited && !self.is_marked && !self.is_switched
+    }
 }
 
 impl Hosts {

@@ -61,9 +61,15 @@ pub struct Sender {
     /// When the last packet left, and its bytes on the wire; `Time::MAX`: none has.
     last: Time,
     last_size: u32,
-    /// When the next may leave at the rate that held then; a rate that counts at once is not asked.
+    /// When the next may leave: at the rate that held then, or where a rate counts at once, that
+    /// holds now.
     paced_to: Time,
-    /// The pace alone forbids to send.
+    /// The law's rate now, if it has one, and the window that follows from it.
+    rate: Option<Rate>,
+    window: u64,
+    /// There is a packet that the windows allow, as it was when this was last looked at; the pace
+    /// alone forbids to send it.
+    follows: bool,
     held: bool,
     rto: Time,
     rto_at: Time,
@@ -94,7 +100,7 @@ impl Sender {
             Recovery::Selective { limit: Auto::Given(Some(limit)), .. } => limit,
             _ => u64::MAX,
         };
-        Sender {
+        let mut it = Sender {
             una: 0,
             next: 0,
             top: 0,
@@ -106,6 +112,9 @@ impl Sender {
             last: Time::MAX,
             last_size: 0,
             paced_to: Time::ZERO,
+            rate: None,
+            window: 0,
+            follows: false,
             held: false,
             rto: Time::ZERO,
             rto_at: Time::MAX,
@@ -118,7 +127,10 @@ impl Sender {
             timeouts: 0,
             rewinds: 0,
             which,
-        }
+        };
+        it.rate = it.control.rate(&own.terms);
+        it.window = it.window_at(it.rate, own);
+        it
     }
 
     /// The application writes a message.
@@ -174,8 +186,8 @@ impl Sender {
     pub fn standing(&self, cfg: &[Config]) -> Standing {
         let cfg = &cfg[usize::from(self.which)];
         let told = self.control.told(&cfg.terms);
-        let window = self.window(cfg).min(self.limit);
-        let rate = || cfg.in_flight(self.control.rate(&cfg.terms).unwrap_or(self.setting.line));
+        let window = self.window.min(self.limit);
+        let rate = || cfg.in_flight(self.rate.unwrap_or(self.setting.line));
         Standing {
             state: if self.repair.is_some() || self.next < self.top { "recovery" } else { "open" },
             cwnd: if window == u64::MAX { rate() } else { window },
@@ -188,13 +200,28 @@ impl Sender {
         }
     }
 
+    /// Follows the control law, which may have changed its rate: both divisions that a rate costs
+    /// are made once, and not whenever somebody asks whether a packet may leave.
+    #[inline]
+    fn steer(&mut self, cfg: &Config) {
+        let rate = self.control.rate(&cfg.terms);
+        if rate == self.rate {
+            return;
+        }
+        self.rate = rate;
+        self.window = self.window_at(rate, cfg);
+        if cfg.repaces {
+            self.paced_to = self.departure();
+        }
+    }
+
     /// Bytes that may be unacknowledged when a packet leaves.
-    fn window(&self, cfg: &Config) -> u64 {
+    fn window_at(&self, rate: Option<Rate>, cfg: &Config) -> u64 {
         match cfg.flow_control {
             FlowControl::Law | FlowControl::None => u64::MAX,
             FlowControl::Static => self.setting.window,
             FlowControl::Rate => {
-                let (rate, line) = (self.control.rate(&cfg.terms), self.setting.line.bps().max(1));
+                let line = self.setting.line.bps().max(1);
                 let rate = rate.map_or(line, |rate| rate.bps());
                 let whole = self.setting.window;
                 let window = match whole.checked_mul(rate) {
@@ -209,17 +236,9 @@ impl Sender {
         }
     }
 
-    /// When the next packet may leave, as far as the pace goes.
-    fn departure(&self, cfg: &Config) -> Time {
-        match cfg.repaces {
-            true => self.at_rate(cfg),
-            false => self.paced_to,
-        }
-    }
-
     /// When the next packet may leave at the rate that holds now.
-    fn at_rate(&self, cfg: &Config) -> Time {
-        match self.control.rate(&cfg.terms) {
+    fn departure(&self) -> Time {
+        match self.rate {
             Some(rate) if self.last < Time::MAX => {
                 self.last.saturating_add(rate.transmission_time(u64::from(self.last_size)))
             }
@@ -260,7 +279,7 @@ impl Sender {
             Recovery::Selective { .. } if at < self.top => 0,
             Recovery::Selective { .. } => self.top - self.una,
         };
-        if in_flight >= self.window(cfg) || in_flight >= self.limit {
+        if in_flight >= self.window || in_flight >= self.limit {
             return None;
         }
         let end = end.min(self.message_end(at));
@@ -290,10 +309,15 @@ impl Sender {
     /// Whether the next packet may leave now, without sending it.
     pub fn is_ready(&mut self, now: Time, cfg: &[Config]) -> bool {
         let cfg = &cfg[usize::from(self.which)];
-        let has_planned = self.plan(u32::MAX, cfg).is_some();
-        self.held = has_planned && self.departure(cfg) > now;
-        self.arm(cfg);
-        has_planned && !self.held
+        self.follows = self.plan(u32::MAX, cfg).is_some();
+        self.held = self.follows && self.paced_to > now;
+        self.arm();
+        self.is_ready_still()
+    }
+
+    /// The same, where it has just sent or just been asked.
+    pub fn is_ready_still(&self) -> bool {
+        self.follows && !self.held
     }
 
     /// The next packet, if it may leave now.
@@ -301,15 +325,16 @@ impl Sender {
         let cfg = &cfg[usize::from(self.which)];
         self.held = false;
         let planned = self.plan(max_len, cfg);
+        self.follows = planned.is_some();
         let sent = match planned {
-            Some(_) if self.departure(cfg) > now => {
+            Some(_) if self.paced_to > now => {
                 self.held = true;
                 None
             }
             Some((seq, len)) => Some(self.send(now, seq, len, cfg)),
             None => None,
         };
-        self.arm(cfg);
+        self.arm();
         sent
     }
 
@@ -324,10 +349,12 @@ impl Sender {
         self.top = self.top.max(end);
         (self.last, self.last_size) = (now, len + cfg.header);
         self.control.on_sent(now, self.last_size, &cfg.terms);
-        self.paced_to = self.at_rate(cfg);
+        self.steer(cfg);
+        self.paced_to = self.departure();
         self.start_timer(now, cfg);
         let follows = self.plan(cfg.mss, cfg).is_some();
-        self.held = follows && self.departure(cfg) > now;
+        self.follows = follows;
+        self.held = follows && self.paced_to > now;
         self.unasked += 1;
         let asks = retransmission
             || !follows
@@ -378,7 +405,8 @@ impl Sender {
         } else {
             self.on_ack(now, answer, cfg);
         }
-        self.arm(cfg);
+        self.steer(cfg);
+        self.arm();
     }
 
     fn on_ack(&mut self, now: Time, answer: &Answer, cfg: &Config) {
@@ -453,6 +481,7 @@ impl Sender {
         let cfg = &cfg[usize::from(self.which)];
         if self.control.deadline() <= now {
             self.control.on_timer(now, &cfg.terms);
+            self.steer(cfg);
         }
         if self.una < self.top && self.rto_at <= now {
             self.timeouts += 1;
@@ -462,8 +491,8 @@ impl Sender {
             }
             self.start_timer(now, cfg);
         }
-        self.held &= self.departure(cfg) > now;
-        self.arm(cfg);
+        self.held &= self.paced_to > now;
+        self.arm();
     }
 
     /// The timer begins anew.
@@ -473,8 +502,8 @@ impl Sender {
     }
 
     /// The time to look again.
-    fn arm(&mut self, cfg: &Config) {
-        let pace = if self.held { self.departure(cfg) } else { Time::MAX };
+    fn arm(&mut self) {
+        let pace = if self.held { self.paced_to } else { Time::MAX };
         let rto = if self.una < self.top { self.rto_at } else { Time::MAX };
         self.deadline = pace.min(rto).min(self.control.deadline());
     }
