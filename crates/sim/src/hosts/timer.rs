@@ -26,8 +26,8 @@ impl Timer {
         self.at
     }
 
-    /// Brings it forward to `at`, which is before the next event. That event
-    /// stays behind if it `stays` and none is there.
+    /// Brings it forward to `at`, before its next event, which is kept behind if it `stays` and
+    /// none is there.
     pub(super) fn hasten(&mut self, at: Time, stays: bool, key: Key, events: &mut Cells) {
         if stays && self.behind == Time::MAX {
             self.behind = self.at;
