@@ -293,9 +293,11 @@ fn a_peer_with_one_worker_hears_both() {
         assert_eq!(there.recv(&mut [0; 200]).unwrap(), 100);
     }
     let reading = read(&place, "left");
-    let [first, second] = &reading.workers[..] else { panic!("{reading:?}") };
+    let [_, second] = &reading.workers[..] else { panic!("{reading:?}") };
     assert!(second.received > 0 && second.paths == 0, "{}", reading.table(None));
-    assert!(first.paths == 4, "{}", reading.table(None));
+    // On a busy machine answers come late, and a path is dead until the next.
+    let has_all = || read(&place, "left").workers[0].paths == 4;
+    assert!(soon(has_all), "{}", read(&place, "left").table(None));
     // It becomes one of two workers, and has both tunnels.
     apply::remove_all(&place.state("right")).unwrap();
     place.apply("right", &(TWO_WORKERS.to_string() + &right));
