@@ -17,6 +17,8 @@
 //   - The minimum retransmission timeout is 250 ms, and timers are looked at each 10 ms. Nothing times out: `timeouts`,
 //     `retransmits` and `drops` in the output are 0.
 
+#include "../clos.h"
+
 #include "dctcp.h"
 #include "ecnqueue.h"
 #include "eventlist.h"
@@ -51,28 +53,6 @@ constexpr uint64_t LAST_TIME_PS = 60000000000000; // what has not ended by then 
 uint64_t g_packet_hops = 0;
 uint64_t g_timeouts = 0;
 uint32_t g_unfinished = 0;
-
-// SplitMix64's finaliser (Vigna).
-uint64_t
-SplitMix64(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-}
-
-// Which of a switch's n up-ports a packet takes. Tier 0 is the leaf or edge, tier 1 the aggregation.
-uint32_t
-UpPort(bool ecmp, uint32_t src, uint32_t dst, uint32_t tier, uint32_t n)
-{
-    if (!ecmp)
-    {
-        return (tier == 0 ? dst : dst / n) % n;
-    }
-    const uint64_t hash = SplitMix64(uint64_t(src) << 32 | dst);
-    return ((hash >> (16 * tier)) & 0xffff) % n;
-}
 
 class CountingQueue : public ECNQueue
 {
@@ -180,9 +160,9 @@ constexpr Shape SHAPES[] = {
 class Network
 {
   public:
-    Network(const Shape& shape, bool ecmp, EventList& events)
+    Network(const Shape& shape, Path path, EventList& events)
         : m_shape(shape),
-          m_ecmp(ecmp)
+          m_path(path)
     {
         const uint32_t r = shape.hosts_per_leaf;
         Add(m_host_up, shape.Hosts(), shape.host_rate, events);
@@ -208,12 +188,12 @@ class Network
         Append(route, m_host_up[src]);
         if (from != to)
         {
-            const uint32_t up = UpPort(m_ecmp, src, dst, 0, n);
+            const uint32_t up = UpPort(m_path, src, dst, 0, n);
             Append(route, m_leaf_up[from * n + up]);
             if (m_shape.fat_tree && from / r != to / r)
             {
                 // The same aggregation switch of each pod has the same cores above it.
-                const uint32_t core = UpPort(m_ecmp, src, dst, 1, n);
+                const uint32_t core = UpPort(m_path, src, dst, 1, n);
                 Append(route, m_aggregation_up[(from / r * r + up) * r + core]);
                 Append(route, m_aggregation_down[(to / r * r + up) * r + core]);
             }
@@ -256,7 +236,7 @@ class Network
     }
 
     Shape m_shape;
-    bool m_ecmp;
+    Path m_path;
     // By host; by leaf and the switch above; by aggregation switch and core. A deque never moves what it holds.
     std::deque<Port> m_host_up, m_host_down, m_leaf_up, m_leaf_down, m_aggregation_up, m_aggregation_down;
 };
@@ -279,31 +259,6 @@ struct Flow
         source.connect(there, back, sink, START_GAP_PS * src);
     }
 };
-
-// Linear interpolation between closest ranks; `sorted` is not empty.
-double
-Percentile(const std::vector<double>& sorted, double q)
-{
-    const double rank = q * double(sorted.size() - 1);
-    const size_t below = size_t(std::floor(rank));
-    const size_t above = std::min(below + 1, sorted.size() - 1);
-    return sorted[below] + (rank - double(below)) * (sorted[above] - sorted[below]);
-}
-
-// The high-water mark of the resident set. getrusage would also count what the calling process held before exec.
-uint64_t
-PeakRssBytes()
-{
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
-    {
-        if (line.rfind("VmHWM:", 0) == 0)
-        {
-            return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
-        }
-    }
-    return 0;
-}
 
 double
 CpuSeconds()
@@ -371,7 +326,7 @@ Run(const Shape& shape, const std::string& path, uint64_t packets)
     const auto build_start = std::chrono::steady_clock::now();
     Packet::set_packet_size(PAYLOAD_AND_HEADERS_BYTES);
     EventList& events = EventList::getTheEventList();
-    Network network(shape, path == "ecmp", events);
+    Network network(shape, path == "ecmp" ? Path::Ecmp : Path::Balanced, events);
     TcpRtxTimerScanner scanner(timeFromMs(10), events);
     std::deque<Flow> flows;
     g_unfinished = shape.Hosts();

@@ -42,7 +42,14 @@ if [[ ! -f $source/sim/dctcp.cpp ]]; then
         { rm -rf "$source.new"; skip "git cannot fetch htsim from $url (HTSIM=DIR names a checkout)"; }
     mv "$source.new" "$source"
 fi
-if [[ ! -x $out/clos || $here/clos.cpp -nt $out/clos || $here/run.sh -nt $out/clos || $(<"$out/source") != "$source" ]]; then
+stale() {
+    local file
+    for file in "$here/clos.cpp" "$here/../clos.h" "$here/run.sh"; do
+        [[ $file -nt $out/clos ]] && return
+    done
+    [[ $(<"$out/source") != "$source" ]]
+}
+if [[ ! -x $out/clos ]] || stale; then
     command -v "$cxx" >/dev/null || skip "no C++ compiler (apt-get install g++)"
     mkdir -p "$out"
     sources=("${files[@]/#/$source/sim/}")

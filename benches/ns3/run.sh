@@ -16,7 +16,7 @@ if ! command -v "$cxx" >/dev/null; then
     echo "skipped: no C++ compiler (apt-get install g++)" >&2
     exit 77
 fi
-if [[ ! -x $out/clos || $here/clos.cc -nt $out/clos ]]; then
+if [[ ! -x $out/clos || $here/clos.cc -nt $out/clos || $here/../clos.h -nt $out/clos ]]; then
     if ! echo '#include "ns3/core-module.h"' | "$cxx" -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
         echo "skipped: ns-3 is not installed (apt-get install libns3-dev)" >&2
         exit 77

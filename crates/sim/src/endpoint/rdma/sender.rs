@@ -67,9 +67,9 @@ pub struct Sender {
     /// The law's rate now, if it has one, and the window that follows from it.
     rate: Option<Rate>,
     window: u64,
-    /// There is a packet that the windows allow, as it was when this was last looked at; the pace
-    /// alone forbids to send it.
+    /// There is a packet that the windows allow, as of the last look.
     follows: bool,
+    /// The pace alone forbids to send it.
     held: bool,
     rto: Time,
     rto_at: Time,
@@ -100,7 +100,7 @@ impl Sender {
             Recovery::Selective { limit: Auto::Given(Some(limit)), .. } => limit,
             _ => u64::MAX,
         };
-        let mut it = Sender {
+        let mut sender = Sender {
             una: 0,
             next: 0,
             top: 0,
@@ -128,9 +128,9 @@ impl Sender {
             rewinds: 0,
             which,
         };
-        it.rate = it.control.rate(&own.terms);
-        it.window = it.window_at(it.rate, own);
-        it
+        sender.rate = sender.control.rate(&own.terms);
+        sender.window = sender.window_at(sender.rate, own);
+        sender
     }
 
     /// The application writes a message.
