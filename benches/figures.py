@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 RECORDED = Path("benches/recorded.json")
+PEERS = ("htsim", "skeleton")
 
 
 def collect(results):
@@ -27,7 +28,7 @@ def collect(results):
         put(f"{name}, bytes a host", row, "rss_bytes_per_host")
     for name, row in results["peers"].items():
         put(f"{name}, Mhop a CPU second", row, "millpond", "mhops_per_cpu_s")
-        for peer in ("htsim", "skeleton"):
+        for peer in PEERS:
             put(f"{name} / {peer}", row, f"ratio_to_{peer}")
             put(f"{name}, shipped build / {peer}", row, f"shipped_to_{peer}")
     for name, row in results["ports"].items():
