@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millpond_linux::dataplane::frame::{Checksums, Header, Inner, Offload, Segmenter};
-use millpond_linux::dataplane::frame::{checksum, offload, parse, vlan};
+use millpond_linux::dataplane::frame::{checksum, mss, offload, parse, vlan};
 
 /// As at two access ports of a VLAN.
 fn tag_and_untag(frame: &[u8], offload: &Offload) {
@@ -54,5 +54,10 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(at, layers.end);
     }
     let mut frame = frame.to_vec();
+    if let Some(layers) = view.tcp() {
+        let was_right = checksum::is_right(&frame, layers);
+        mss::clamp(&mut frame, layers, 1000, false);
+        assert_eq!(checksum::is_right(&frame, layers), was_right);
+    }
     let _ = offload.fill(&mut frame);
 });

@@ -31,25 +31,25 @@ pub fn clamp(frame: &mut [u8], layers: &Layers, most: u16, is_partial: bool) -> 
     if u16::from_be_bytes([frame[at], frame[at + 1]]) <= most {
         return false;
     }
-    // The words that it lies in: it may begin at an odd byte.
-    let first = at - (at - layers.transport) % 2;
-    let words =
-        |frame: &[u8]| [first, first + 2].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
-    let before = words(frame);
+    // The 16-bit words of the checksum that hold it: two if it begins at an odd byte.
+    let odd = (at - layers.transport) % 2;
+    let span = at - odd..at + 2 + odd;
+    let mut before = [0; 4];
+    let before = &mut before[..span.len()];
+    before.copy_from_slice(&frame[span.clone()]);
     frame[at..at + 2].copy_from_slice(&most.to_be_bytes());
-    let after = words(frame);
     if !is_partial {
+        let word = |bytes: &[u8]| u16::from_be_bytes([bytes[0], bytes[1]]);
         let place = layers.transport + 16;
-        let checksum = u16::from_be_bytes([frame[place], frame[place + 1]]);
+        let words = before.chunks_exact(2).zip(frame[span].chunks_exact(2));
         let new =
-            before.into_iter().zip(after).fold(checksum, |sum, (from, to)| updated(sum, from, to));
+            words.fold(word(&frame[place..]), |sum, (from, to)| updated(sum, word(from), word(to)));
         frame[place..place + 2].copy_from_slice(&new.to_be_bytes());
     }
     true
 }
 
-/// Where the number of the option is, in a header that ends with the slice; with a whole word
-/// behind its first byte.
+/// Where the number of the option is, in a header that ends with the slice.
 fn option(header: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match *header.get(at)? {
@@ -69,18 +69,14 @@ mod tests {
     use super::super::{checksum, parse};
     use super::*;
 
+    /// A SYN that ends with its options.
     fn syn(version: Version, options: &[u8]) -> (Vec<u8>, Layers) {
-        let mut frame = frame_of(&Build { version, payload: 40, ..Build::default() });
+        let length = options.len().next_multiple_of(4);
+        let build = Build { version, flags: tcp::SYN, options: length, ..Build::default() };
+        let mut frame = frame_of(&build);
         let layers = *parse(&frame).unwrap().layers().unwrap();
-        // The payload becomes options.
-        let space = layers.end - layers.transport - 20;
-        let space = space.min(40) / 4 * 4;
-        frame[layers.transport + 12] = ((20 + space) / 4 * 16) as u8;
-        frame[layers.transport + 13] = tcp::SYN;
-        frame[layers.transport + 20..layers.transport + 20 + space].fill(0);
-        frame[layers.transport + 20..layers.transport + 20 + options.len()]
-            .copy_from_slice(options);
-        let layers = *parse(&frame).unwrap().layers().unwrap();
+        frame[layers.transport + 20..].fill(0);
+        frame[layers.transport + 20..][..options.len()].copy_from_slice(options);
         let at = layers.transport + 16;
         frame[at..at + 2].fill(0);
         let sum = checksum::pseudo(&frame, &layers, layers.end - layers.transport);
@@ -114,6 +110,20 @@ mod tests {
                     partial[layers.transport + 16..][..2],
                     frame[layers.transport + 16..][..2]
                 );
+            }
+        }
+    }
+
+    /// A header without timestamps, window scale and SACK ends with the number, and so may the
+    /// frame.
+    #[test]
+    fn clamps_a_segment_size_at_the_end_of_the_frame() {
+        for version in [Version::V4, Version::V6] {
+            for before in [&[][..], &[4, 2, 1, 1], &[4, 2, 1, 1, 1, 1, 1, 1]] {
+                let (mut frame, layers) = syn(version, &[before, &[2, 4, 0x05, 0xb4]].concat());
+                assert!(clamp(&mut frame, &layers, 1410, false));
+                assert_eq!(frame[frame.len() - 2..], 1410u16.to_be_bytes());
+                assert!(checksum::is_right(&frame, &layers), "{version:?} {before:?}");
             }
         }
     }
