@@ -4,8 +4,10 @@ use millpond_core::Time;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
-use millpond_sim::standstill::{Cut, Deadlock, Standstill, Stop};
+use millpond_sim::standstill::{Cut, Deadlock, Silence, Standstill, Stop};
 
+/// The reason where time ended before the flows.
+const END: &str = "virtual time ended";
 /// Hosts and stops that a warning names at most.
 const NAMED: usize = 8;
 
@@ -27,7 +29,7 @@ pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
     parts.extend((found.cut.flows > 0).then(|| cut(&found.cut)));
     parts.extend(found.deadlock.as_ref().map(|found| deadlock(plan, found)));
     if parts.is_empty() {
-        parts.push(silent(found.silent));
+        parts.extend(found.silence.as_ref().map_or_else(|| vec![END.into()], silence));
     }
     for part in parts {
         text += "; ";
@@ -86,12 +88,46 @@ fn queue(plan: &Plan, stop: &Stop) -> String {
     format!("{} port {} to {other} ({which})", name(stop.at.0), stop.at.1)
 }
 
-fn silent(silent: Option<(Time, u32)>) -> String {
-    match silent {
-        Some((since, rounds)) => format!(
-            "no byte was delivered or acknowledged after {since}, though each flow that is not \
-             waiting for another host timed out {rounds} times"
-        ),
-        None => "virtual time ended".to_string(),
+/// The reasons for which each open flow has no hope.
+fn silence(found: &Silence) -> Vec<String> {
+    let flows = |count: u64| match count {
+        1 => "1 flow".to_string(),
+        _ => format!("{count} flows"),
+    };
+    let mut parts = vec![match found.since {
+        Some(since) => format!("no byte was delivered or acknowledged after {since}"),
+        None => "no event was due any more".to_string(),
+    }];
+    parts.extend((found.waiting > 0).then(|| {
+        format!("{} waiting for a peer, a pause or a NIC, without a timer", flows(found.waiting))
+    }));
+    parts.extend(
+        (found.timed_out > 0).then(|| {
+            format!("{} timed out {} times in vain", flows(found.timed_out), found.rounds)
+        }),
+    );
+    parts
+        .extend((found.others > 0).then(|| {
+            format!("{} without a timeout that could repair a loss", flows(found.others))
+        }));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_names_timeouts_only_if_flows_timed_out() {
+        let since = Some(Time::from_us(10));
+        let text = |found: Silence| silence(&found).join("; ");
+        let waiting = text(Silence { since, waiting: 2, rounds: 32, ..Silence::default() });
+        assert!(waiting.contains("2 flows waiting for a peer"), "{waiting}");
+        assert!(!waiting.contains("timed out"), "{waiting}");
+        let tried = text(Silence { since, timed_out: 1, rounds: 32, ..Silence::default() });
+        assert!(tried.contains("1 flow timed out 32 times in vain"), "{tried}");
+        assert!(!tried.contains("waiting"), "{tried}");
+        let idle = text(Silence { waiting: 1, ..Silence::default() });
+        assert!(idle.starts_with("no event was due any more; 1 flow waiting"), "{idle}");
     }
 }

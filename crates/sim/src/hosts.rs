@@ -64,7 +64,7 @@ pub use standing::OpenFlow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use timer::Timer;
-use uet::UetCounts;
+use uet::{NicSenders, UetCounts};
 pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
@@ -198,6 +198,8 @@ pub struct Hosts {
     message_counts: MessageCounts,
     /// By host here, where receivers give credit; empty otherwise.
     pacers: Vec<Pacer>,
+    /// By host here, where receivers give credit; empty otherwise.
+    nic_senders: Vec<NicSenders>,
     uet_counts: UetCounts,
     queries: BTreeMap<u32, Pending>,
     /// By request: answers that servers here still think about.
@@ -260,6 +262,7 @@ impl Hosts {
             messages: messages::of_hosts(&shared, hosts.len()),
             message_counts: MessageCounts::default(),
             pacers: uet::of_hosts(&shared, hosts.len()),
+            nic_senders: uet::of_hosts(&shared, hosts.len()),
             uet_counts: UetCounts::default(),
             shared,
             hosts,

@@ -65,9 +65,23 @@ pub struct Standstill {
     pub cut: Cut,
     /// Stops that wait for each other.
     pub deadlock: Option<Deadlock>,
-    /// Since when no byte was delivered or acknowledged, and how often each flow has at least timed
-    /// out since: of a run that ended for want of progress.
-    pub silent: Option<(Time, u32)>,
+    /// Why the open flows that are not apart have no hope: of a run that ended for want of progress.
+    pub silence: Option<Silence>,
+}
+
+/// The state of open flows in a run without progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// Since when no byte was delivered or acknowledged; `None`: nothing was due any more.
+    pub since: Option<Time>,
+    /// Flows that no timer of their own lets send again.
+    pub waiting: u64,
+    /// Flows that timed out in vain, each at least so often.
+    pub timed_out: u64,
+    /// Timeouts of each of those.
+    pub rounds: u32,
+    /// Flows whose timers are not timeouts, or are too far off.
+    pub others: u64,
 }
 
 /// Which hosts the links join that are not down for good.

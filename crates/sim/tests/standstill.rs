@@ -90,7 +90,12 @@ fn flows_that_routes_lead_into_a_dead_link_stall_when_they_have_tried_often_enou
     for set in sets {
         let (outcome, found) = stalls(&plan(text, set), Time::from_s(10_000), &format!("{set:?}"));
         assert_eq!((found.cut.flows, found.deadlock), (0, None), "{set:?}");
-        assert!(found.silent.is_some() && found.open > 0 && outcome.hosts.completed > 0, "{set:?}");
+        assert!(
+            found.silence.is_some_and(|it| it.timed_out > 0)
+                && found.open > 0
+                && outcome.hosts.completed > 0,
+            "{set:?}"
+        );
     }
     // With a back-off to two minutes the last of the timeouts comes after an hour.
     let backs_off = plan(text, &[("transport.kind", "dctcp")]);

@@ -40,6 +40,8 @@ pub struct NsccTerms {
     pub target: Time,
     /// The window of a new connection, in bytes.
     pub initial: u64,
+    /// 1.5 times what the link carries in the longest round trip, in bytes.
+    pub largest: u64,
     /// Growth for each byte acknowledged and picosecond below the target.
     alpha: f64,
     /// Growth for each byte acknowledged at or above it.
@@ -64,6 +66,7 @@ impl NsccTerms {
             base,
             target,
             initial: bdp + bdp / 2,
+            largest: bdp + bdp / 2,
             alpha: 4.0 * mss * scale * b / aim,
             fair: 5.0 * mss * scale,
             eta: 0.15 * mss * scale,

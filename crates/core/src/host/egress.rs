@@ -208,7 +208,7 @@ impl<K: Copy + Eq> Host<K> {
         segment: Segment,
         cut: Cut,
         wire: &mut W,
-    ) {
+    ) -> Time {
         let Segment { first: mut packet, len } = segment;
         let mut rest = len;
         let departs = loop {
@@ -224,6 +224,7 @@ impl<K: Copy + Eq> Host<K> {
         if let Some(queue) = queue {
             queue.join(len, departs);
         }
+        departs
     }
 
     /// A segment of a connection that has stages; of a host with limits, one that may leave.
@@ -240,7 +241,8 @@ impl<K: Copy + Eq> Host<K> {
     ) {
         let Egress { queue, stages } = egress;
         let Some(stages) = stages.as_deref_mut() else {
-            return self.send(now, Some(queue), segment, cut, wire);
+            self.send(now, Some(queue), segment, cut, wire);
+            return;
         };
         let Segment { first: mut packet, len } = segment;
         let mut held = leave.filter(|leave| leave.at > now).map(|_| Vec::new());

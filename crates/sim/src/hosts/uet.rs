@@ -8,7 +8,7 @@
 //! give credit to, it will be called.
 
 use super::*;
-use crate::endpoint::uet::{Came, Pacer, PacketIn, Probe, Pull};
+use crate::endpoint::uet::{Came, PacketIn, Probe, Pull};
 use millpond_core::counters::Named;
 use millpond_core::host::{Cut, Segment};
 use millpond_core::packet::Selective;
@@ -32,10 +32,43 @@ impl UetCounts {
     }
 }
 
-/// The pacers of so many hosts, if receivers give credit in this run.
-pub(super) fn of_hosts(shared: &Shared, count: usize) -> Vec<Pacer> {
+/// The state of credit of so many hosts, if receivers give any in this run.
+pub(super) fn of_hosts<T: Default + Clone>(shared: &Shared, count: usize) -> Vec<T> {
     let gives = shared.transport.uet.iter().any(|cfg| cfg.control.has_credit());
-    if gives { vec![Pacer::default(); count] } else { Vec::new() }
+    if gives { vec![T::default(); count] } else { Vec::new() }
+}
+
+/// The senders of a NIC that have their packet in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NicSenders {
+    /// Packets that wait, and do not know yet when they leave.
+    waiting: u32,
+    /// When the others leave, in ascending order.
+    departures: VecDeque<Time>,
+}
+
+impl NicSenders {
+    /// A packet has joined that leaves at `departs`; [`Time::MAX`]: that is not known.
+    fn joins(&mut self, departs: Time) {
+        match departs {
+            Time::MAX => self.waiting += 1,
+            known => self.departures.push_back(known),
+        }
+    }
+
+    /// A packet that waited leaves at `at`.
+    pub(super) fn leaves(&mut self, at: Time) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.departures.push_back(at);
+    }
+
+    /// How many have one that has not left by `now`.
+    fn count(&mut self, now: Time) -> u32 {
+        while self.departures.front().is_some_and(|at| *at <= now) {
+            self.departures.pop_front();
+        }
+        self.waiting + self.departures.len() as u32
+    }
 }
 
 /// The value that switches hash of a packet: its connection and its entropy value.
@@ -54,14 +87,16 @@ impl Hosts {
         while self.send_packet(now, slot, fabric) {}
         let cfg = &self.shared.transport.uet;
         let sending = self.senders.at(slot);
-        let probe = sending.sender.packets().and_then(|it| it.takes_probe(now, cfg));
-        if let Some(Probe { psn, target, value, begs }) = probe {
+        let nic = self.nic_senders.get_mut(sending.host as usize);
+        let senders = 1 + nic.map_or(0, |it| it.count(now));
+        let probe = sending.sender.packets().and_then(|it| it.takes_probe(now, senders, cfg));
+        if let Some(Probe { psn, target, value, requests }) = probe {
             self.uet_counts.probes += 1;
             let body = Body::UetProbe { psn, target, slot, value };
             let mut packet =
                 Way::of_sender(sending).packet(body, now, self.shared.header, control());
             packet.entropy = entropy(sending.hash, value);
-            packet.flags |= if begs { flags::ASKS } else { 0 };
+            packet.flags |= if requests { flags::ASKS } else { 0 };
             let (node, mut link) = at_host!(self, sending.host, fabric);
             node.answer(now, packet, None, || None, &mut link);
             self.note_departures(fabric);
@@ -79,7 +114,9 @@ impl Hosts {
             return false;
         }
         let Some(packets) = sending.sender.packets() else { return false };
-        let Some(piece) = packets.next(now, &shared.transport.uet) else { return false };
+        let nic = self.nic_senders.get_mut(sending.host as usize);
+        let senders = 1 + nic.map_or(0, |it| it.count(now));
+        let Some(piece) = packets.next(now, senders, &shared.transport.uet) else { return false };
         let own = packets.config(&shared.transport.uet);
         let cut = Cut { mss: own.mss, header: own.header, headers: HEADERS };
         sending.first_sent.get_or_insert(now);
@@ -92,7 +129,10 @@ impl Hosts {
         let segment = Segment { first, len: piece.len.into() };
         let (node, mut link) = at_host!(self, sending.host, fabric);
         let queue = sending.egress.as_deref_mut().map(|egress| &mut egress.queue);
-        node.send(now, queue, segment, cut, &mut link);
+        let departs = node.send(now, queue, segment, cut, &mut link);
+        if let Some(nic) = self.nic_senders.get_mut(sending.host as usize) {
+            nic.joins(departs);
+        }
         self.note_departures(fabric);
         true
     }
@@ -107,8 +147,7 @@ impl Hosts {
             return self.on_stray(now, host, packet, fabric);
         };
         let Some(packets) = it.receiver.packets() else { return };
-        let own = packets.config(cfg);
-        let credit = own.control.has_credit();
+        let credit = packets.config(cfg).control.has_credit();
         let (came, target) = match packet.body {
             Body::UetData { psn, target, value, .. } => {
                 let came = PacketIn {
@@ -136,16 +175,13 @@ impl Hosts {
         }
         it.delivered = delivered;
         let is_complete = news > 0 && it.delivered >= it.ends;
+        let requests = packet.kind() == Kind::UetProbe && packet.has(flags::ASKS);
+        let insists = requests || came == Came::Nack;
         self.answer_packet(now, slot, packet, came, fabric);
-        if credit && let Some(at) = self.pacers[host as usize].ask(now, packet.flow, target) {
-            fabric.events.push(at, Due::Host(host, HostEvent::Credit).into());
-        }
-        let begs = packet.kind() == Kind::UetProbe && packet.has(flags::ASKS);
-        if begs
-            && credit
-            && let Some(pull) = self.pacers[host as usize].repeat(now, packet.flow, own)
+        if credit
+            && let Some(at) = self.pacers[host as usize].ask(now, packet.flow, target, insists)
         {
-            self.send_pull(now, slot, pull, fabric);
+            fabric.events.push(at, Due::Host(host, HostEvent::Credit).into());
         }
         if is_complete {
             self.complete(now, slot, fabric);
@@ -209,7 +245,7 @@ impl Hosts {
                 let is_last_hop = packet.has(flags::LAST_HOP);
                 packets.on_nack(now, psn, value, (is_marked, is_last_hop, rtt), cfg);
             }
-            Body::UetPull { credit, .. } => packets.on_pull(credit),
+            Body::UetPull { credit, .. } => packets.on_pull(credit, cfg),
             _ => {}
         }
         self.go_on(now, packet, fabric);

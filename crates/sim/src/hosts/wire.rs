@@ -17,7 +17,7 @@ pub(super) struct Departed {
     flow: FlowId,
     at: Time,
     host: u32,
-    is_message: bool,
+    kind: Kind,
 }
 
 /// The work of one poll of a receive queue, or of its timer.
@@ -126,9 +126,8 @@ impl HostWire for Link<'_> {
     }
     #[inline]
     fn departs(&mut self, last: &Packet, at: Time) {
-        let is_message = matches!(last.body, Body::HomaData { .. });
-        let (slot, flow, host) = (last.slot(), last.flow, self.host);
-        self.departed.push(Departed { slot, flow, at, host, is_message });
+        let (slot, flow, host, kind) = (last.slot(), last.flow, self.host, last.kind());
+        self.departed.push(Departed { slot, flow, at, host, kind });
     }
     #[inline]
     fn call(&mut self, at: Time, call: Call) {
@@ -354,12 +353,17 @@ impl Hosts {
 
     fn note_all_departures(&mut self, fabric: &mut Fabric) {
         let mut departed = std::mem::take(&mut self.departed);
-        for Departed { slot, flow, at, host, is_message } in departed.drain(..) {
-            if is_message {
+        for Departed { slot, flow, at, host, kind } in departed.drain(..) {
+            if kind == Kind::HomaData {
                 self.message_leaves(host, at, fabric);
-            } else {
-                self.leaves((slot, flow), host, at, fabric);
+                continue;
             }
+            if kind == Kind::UetData
+                && let Some(senders) = self.nic_senders.get_mut(host as usize)
+            {
+                senders.leaves(at);
+            }
+            self.leaves((slot, flow), host, at, fabric);
         }
         self.departed = departed;
     }

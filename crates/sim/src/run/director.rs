@@ -246,6 +246,11 @@ impl<'a, O: Observer> Director<'a, O> {
             return self.standstill.take();
         }
         let plan = &self.shared.plan;
+        let is_idle = self.arrivals.next_time().is_none()
+            && partitions.iter().all(|p| p.next_time().is_none() && p.nothing_to_start(self.edge));
+        if is_idle && let Some(found) = self.watch.judge_idle(self.edge, plan, partitions) {
+            return Some(found);
+        }
         // Nothing ends after the end of time.
         let is_end = plan.until_complete && self.edge >= Time::END && !self.is_complete(partitions);
         let found = Standstill { is_end, ..self.watch.judge(self.edge, plan, partitions) };

@@ -17,7 +17,7 @@
 
 use super::*;
 use crate::hosts::OpenFlow;
-use crate::standstill::{Deadlock, Islands, Standstill, settled};
+use crate::standstill::{Deadlock, Islands, Silence, Standstill, settled};
 
 /// From one look to the next, rounded up to windows.
 const INTERVAL: Time = Time::from_ms(10);
@@ -158,8 +158,38 @@ impl Watch {
         if end > until || end >= Time::END {
             return None;
         }
-        let silent = Some((since, rounds));
-        Some(Standstill { is_end: true, silent, ..self.judge(end, plan, partitions) })
+        let mut silence = Silence { since: Some(since), rounds, ..Silence::default() };
+        for flow in &hopeful {
+            *match () {
+                () if flow.waits => &mut silence.waiting,
+                () if self.tried(flow) >= rounds => &mut silence.timed_out,
+                () => &mut silence.others,
+            } += 1;
+        }
+        let silence = Some(silence);
+        Some(Standstill { is_end: true, silence, ..self.judge(end, plan, partitions) })
+    }
+
+    /// The report on a run in which nothing is due any more although flows are open; `None` if none
+    /// is open that no working link could serve.
+    pub(super) fn judge_idle(
+        &self,
+        at: Time,
+        plan: &Plan,
+        partitions: &[&mut Partition],
+    ) -> Option<Standstill> {
+        let found = self.judge(at, plan, partitions);
+        let waiting = found.open - found.cut.flows;
+        let silence = Some(Silence { waiting, ..Silence::default() });
+        (waiting > 0).then_some(Standstill { is_end: true, silence, ..found })
+    }
+
+    /// How often a flow has timed out since the last progress.
+    fn tried(&self, flow: &OpenFlow) -> u32 {
+        let Some(baseline) = &self.baseline else { return 0 };
+        let place = baseline.timeouts.binary_search_by_key(&flow.flow, |(flow, _)| *flow);
+        let before = place.map_or(0, |place| baseline.timeouts[place].1);
+        flow.timeouts.saturating_sub(before)
     }
 
     /// Compares with the baseline, which is renewed if there was progress.
@@ -182,9 +212,7 @@ impl Watch {
     /// From when on a flow has no hope, if nothing happens after `last`; never: [`Time::MAX`].
     fn hopeless_from(&self, flow: &OpenFlow, rounds: u32, last: Time) -> Time {
         let Some(baseline) = &self.baseline else { return Time::MAX };
-        let place = baseline.timeouts.binary_search_by_key(&flow.flow, |(flow, _)| *flow);
-        let before = place.map_or(0, |place| baseline.timeouts[place].1);
-        let tried = flow.timeouts.saturating_sub(before);
+        let tried = self.tried(flow);
         if flow.waits || tried >= rounds {
             return baseline.at;
         }

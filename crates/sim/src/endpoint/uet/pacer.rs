@@ -1,10 +1,11 @@
 //! RCCC: the credit of a receiving host, for all connections that send to it.
 //!
 //! One pacer a host. It gives the next of its active connections up to 16 KB of credit by a PULL,
-//! at most up to what the sender has asked for, and then waits for as long as that takes at 99 % of
-//! the link's rate. A connection that has all it asked for is idle; when none is active, idle ones
-//! get credit beyond that, slowly, up to a largest window ahead. A PULL that is lost is repeated
-//! for a sender that begs: credit is a sum, so to hear it twice changes nothing.
+//! at most up to its sender's target, and then waits for as long as that takes at 99 % of the
+//! link's rate. A connection becomes active when its sender's target rises, when a packet of it was
+//! trimmed, and by a request to send. One that has credit up to its target is idle; when none is
+//! active, idle ones get credit beyond that, slowly, up to a largest window ahead. A request to
+//! send therefore has at least a PULL as its answer. That repeats a lost one: credit is a sum.
 //!
 //! Invariant: a connection's credit never falls, and no credit is given for the same wire time
 //! twice.
@@ -37,8 +38,6 @@ struct Turn {
     credit: u32,
     target: u32,
     is_active: bool,
-    /// When it was last given some.
-    given_at: Time,
 }
 
 /// A host's.
@@ -46,7 +45,9 @@ struct Turn {
 pub struct Pacer {
     connections: BTreeMap<FlowId, Turn>,
     active: VecDeque<FlowId>,
-    idle: VecDeque<FlowId>,
+    /// For each time that a connection got all that it asked for: a slow PULL, which it gets when
+    /// none is active. Those of one connection in a row are one entry, with their number.
+    idle: VecDeque<(FlowId, u32)>,
     /// When it may give the next; `None`: it is not called.
     pub next_at: Option<Time>,
     /// When the credit that was given is used up.
@@ -54,16 +55,17 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A sender has asked for credit up to `target`. Returns when the pacer is to be called, if it
-    /// is not to be already.
-    pub fn ask(&mut self, now: Time, flow: FlowId, target: u32) -> Option<Time> {
+    /// A packet with a sender's target has arrived; `insists`: it is to be answered by a PULL
+    /// although the target may be no higher than before. Returns when the pacer is to be called, if
+    /// it is not to be already.
+    pub fn ask(&mut self, now: Time, flow: FlowId, target: u32, insists: bool) -> Option<Time> {
         let turn = self.connections.entry(flow).or_default();
+        let rises = target > turn.target;
         turn.target = turn.target.max(target);
-        if turn.is_active || turn.credit >= turn.target {
+        if turn.is_active || !(rises || insists) {
             return None;
         }
         turn.is_active = true;
-        self.idle.retain(|other| *other != flow);
         self.active.push_back(flow);
         self.wake(now)
     }
@@ -76,62 +78,60 @@ impl Pacer {
         self.next_at
     }
 
-    /// A sender has credit up to its target and begs for more: its last PULL, if that was given at
-    /// least a round trip ago.
-    pub fn repeat(&mut self, now: Time, flow: FlowId, cfg: &Config) -> Option<Pull> {
-        let turn = self.connections.get_mut(&flow)?;
-        if turn.is_active || turn.credit == 0 || now < turn.given_at + cfg.terms.base {
-            return None;
-        }
-        turn.given_at = now;
-        Some(Pull { flow, credit: turn.credit, is_slow: false })
-    }
-
     /// A connection is over.
     pub fn forget(&mut self, flow: FlowId) {
-        if self.connections.remove(&flow).is_some() {
-            self.active.retain(|other| *other != flow);
-            self.idle.retain(|other| *other != flow);
-        }
+        self.connections.remove(&flow);
     }
 
     /// Its time has come: the next PULL, and when to call again.
     pub fn next(&mut self, now: Time, rate: Rate, cfg: &Config) -> (Option<Pull>, Option<Time>) {
         self.next_at = None;
-        let pull = self.give(now, cfg);
-        let units = pull.map_or(IDLE_UNITS, |(_, units)| u64::from(units));
+        let pull = self.give(cfg);
+        let units = pull.map_or(0, |(_, units)| u64::from(units));
+        let units = if units > 0 { units } else { IDLE_UNITS };
         let paced = Rate(rate.bps() / 100 * PERCENT);
         self.busy_until = now + paced.transmission_time(units * CREDIT);
-        let goes_on = !self.active.is_empty() || pull.is_some() && !self.idle.is_empty();
-        if goes_on {
+        if !self.active.is_empty() || !self.idle.is_empty() {
             self.next_at = Some(self.busy_until);
         }
         (pull.map(|(pull, _)| pull), self.next_at)
     }
 
-    fn give(&mut self, now: Time, cfg: &Config) -> Option<(Pull, u32)> {
-        if let Some(flow) = self.active.pop_front() {
-            let turn = self.connections.get_mut(&flow)?;
-            let units = UNITS.min(turn.target - turn.credit);
+    fn give(&mut self, cfg: &Config) -> Option<(Pull, u32)> {
+        while let Some(flow) = self.active.pop_front() {
+            let Some(turn) = self.connections.get_mut(&flow) else { continue };
+            let units = UNITS.min(turn.target.saturating_sub(turn.credit));
             turn.credit += units;
-            turn.given_at = now;
             turn.is_active = turn.credit < turn.target;
-            let credit = turn.credit;
-            let queue = if turn.is_active { &mut self.active } else { &mut self.idle };
-            queue.push_back(flow);
+            let (credit, is_active) = (turn.credit, turn.is_active);
+            if is_active {
+                self.active.push_back(flow);
+            } else {
+                self.rest(flow);
+            }
             return Some((Pull { flow, credit, is_slow: false }, units));
         }
-        let ahead = (cfg.terms.initial / CREDIT) as u32;
-        for _ in 0..self.idle.len() {
-            let flow = self.idle.pop_front()?;
-            let turn = self.connections.get_mut(&flow)?;
-            self.idle.push_back(flow);
-            if turn.credit < turn.target.saturating_add(ahead) {
-                turn.credit += UNITS;
-                turn.given_at = now;
-                return Some((Pull { flow, credit: turn.credit, is_slow: true }, UNITS));
+        let ahead = (cfg.terms.largest / CREDIT) as u32;
+        while let Some((flow, times)) = self.idle.pop_front() {
+            let Some(turn) = self.connections.get_mut(&flow) else { continue };
+            turn.credit += UNITS;
+            let (credit, goes_on) = (turn.credit, turn.credit < turn.target.saturating_add(ahead));
+            if times > 1 {
+                self.idle.push_front((flow, times - 1));
             }
+            if goes_on {
+                self.rest(flow);
+            }
+            return Some((Pull { flow, credit, is_slow: true }, UNITS));
         }
         None
+    }
+
+    /// A connection has all that it asked for.
+    fn rest(&mut self, flow: FlowId) {
+        match self.idle.back_mut() {
+            Some((last, times)) if *last == flow => *times += 1,
+            _ => self.idle.push_back((flow, 1)),
+        }
     }
 }

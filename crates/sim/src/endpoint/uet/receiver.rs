@@ -54,7 +54,7 @@ pub struct Receiver {
     beyond: VecDeque<u32>,
     /// How many of these have come.
     ahead: u32,
-    /// Bytes on the wire that have come.
+    /// Bytes on the wire that have come, of each packet once.
     bytes: u64,
     /// Of which an ACK has reported.
     told: u64,
@@ -109,7 +109,9 @@ impl Receiver {
         if data.is_trimmed {
             return if is_late { self.ack(data) } else { Came::Nack };
         }
-        self.bytes += u64::from(data.size);
+        if !is_late {
+            self.bytes += u64::from(data.size);
+        }
         let is_new = std::mem::take(&mut self.is_new);
         let closes = !is_late && self.take(data);
         self.has_asked |= data.asks;

@@ -11,9 +11,13 @@
 //! is unacknowledged up to the highest number sent then goes out once more. A probe asks for such
 //! an ACK when nothing is heard for a while.
 //!
-//! **Asking for credit.** Each packet says up to where its sender wants credit: what is still to be
-//! sent, at most a window, beyond what it has got. A sender that has none, and nothing in flight
-//! that could ask, begs by a probe: the last PULL may be lost, and its receiver then repeats it.
+//! **Asking for credit.** Each packet carries a target: up to where its sender wants credit, which
+//! is the rest to be sent, at most a window, without the credit that it has, shared among the
+//! senders of its NIC. A sender without credit asks by a request to send (a probe): at once if the
+//! application has written since the last target and nothing is in flight; when one of its packets
+//! times out, at most once a base round trip; and when nothing is in flight and no credit has come
+//! for a timeout since it last asked, since a PULL or the request may be lost. That wait doubles
+//! with each request: the receiver serves many, and requests must not fill its link.
 //!
 //! Invariant: a number is acknowledged, in flight, or waits to be sent again; the deadline is set
 //! while any is in flight.
@@ -53,8 +57,8 @@ pub struct Probe {
     pub target: u32,
     /// Its entropy value.
     pub value: u16,
-    /// The sender has packets, no credit, and nothing in flight that could ask for any.
-    pub begs: bool,
+    /// It is a request to send: the sender has packets and no credit.
+    pub requests: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +85,25 @@ struct Credit {
     left: i64,
     /// All that the receiver has given, in units.
     given: u32,
-    /// Up to where it was asked.
-    asked: u32,
-    /// The first answer has not come: what is left is speculative.
+    /// The first answer has not come: the rest of `left` is speculative.
     is_speculative: bool,
+    /// The application has written since the last target, without credit.
+    has_news: bool,
+    /// When a target was last sent.
+    asked_at: Time,
+    /// Requests to send since credit last came.
+    requests: u32,
 }
+
+impl Credit {
+    /// When to ask again, if nothing in flight asks.
+    fn asks_again_at(&self, cfg: &Config) -> Time {
+        self.asked_at.saturating_add(cfg.rto.saturating_mul(1 << self.requests.min(LAST_DOUBLING)))
+    }
+}
+
+/// Doublings of the wait between two requests to send, at most.
+const LAST_DOUBLING: u32 = 6;
 
 /// A connection's sending end.
 #[derive(Clone, Debug)]
@@ -98,6 +116,8 @@ pub struct Sender {
     first: u32,
     sent: VecDeque<Sent>,
     again: BTreeSet<u32>,
+    /// Bytes on the wire of the packets in `again`.
+    waiting: u64,
     /// Departures in their order; stale where a packet was answered or sent again.
     departures: VecDeque<(Time, u32)>,
     /// May be below zero for a moment: what is reported of counts packets that wait, too.
@@ -112,8 +132,8 @@ pub struct Sender {
     /// A probe is due then; one is to leave now.
     probe_at: Time,
     probes: bool,
-    /// A request for credit is to leave: nothing else may.
-    begs: bool,
+    /// A request to send is to leave, since a packet has timed out.
+    requests: bool,
     rtt: Time,
     deadline: Time,
     retransmitted: u32,
@@ -129,8 +149,10 @@ impl Sender {
         let credit = own.control.has_credit().then_some(Credit {
             left: own.terms.initial as i64,
             given: 0,
-            asked: 0,
             is_speculative: true,
+            has_news: false,
+            asked_at: Time::ZERO,
+            requests: 0,
         });
         let seed = mix64(own.seed ^ mix64(u64::from(flow) | 1 << 40));
         Sender {
@@ -140,6 +162,7 @@ impl Sender {
             first: 0,
             sent: VecDeque::new(),
             again: BTreeSet::new(),
+            waiting: 0,
             departures: VecDeque::new(),
             in_flight: 0,
             told: 0,
@@ -149,7 +172,7 @@ impl Sender {
             recovery: None,
             probe_at: Time::MAX,
             probes: false,
-            begs: false,
+            requests: false,
             rtt: Time::ZERO,
             deadline: Time::MAX,
             retransmitted: 0,
@@ -165,6 +188,9 @@ impl Sender {
     /// The application writes.
     pub fn write(&mut self, _: Time, bytes: u64) {
         self.written += bytes;
+        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.left <= 0) {
+            credit.has_news = true;
+        }
     }
     /// Packets leave by [`Sender::next`].
     pub fn poll_send(&mut self, _: Time, _: u32, _: &[Config]) -> Option<Outgoing> {
@@ -210,6 +236,9 @@ impl Sender {
         self.departures.iter_mut().for_each(|(at, _)| *at = at.saturating_add(held));
         self.deadline = self.deadline.saturating_add(held);
         self.probe_at = self.probe_at.saturating_add(held);
+        if let Some(credit) = &mut self.credit {
+            credit.asked_at = credit.asked_at.saturating_add(held);
+        }
     }
     pub fn standing(&self, _: &[Config]) -> Standing {
         let repairs = self.recovery.is_some() || !self.again.is_empty();
@@ -248,8 +277,24 @@ impl Sender {
         has_window && self.credit.is_none_or(|credit| credit.left > 0)
     }
 
-    /// The next packet, if one may leave.
-    pub fn next(&mut self, now: Time, cfg: &[Config]) -> Option<Piece> {
+    /// Whether it has packets and may send none for want of credit.
+    fn is_starved(&self) -> bool {
+        self.has_packet() && self.credit.is_some_and(|credit| credit.left <= 0)
+    }
+
+    /// The packet of this number, which is in flight, is to be sent again.
+    fn queue_again(&mut self, psn: u32, cfg: &Config) -> u64 {
+        let sent = &mut self.sent[(psn - self.first) as usize];
+        sent.state = State::Waits;
+        let bytes = cfg.wire(sent.len);
+        self.in_flight -= bytes as i64;
+        self.waiting += bytes;
+        self.again.insert(psn);
+        bytes
+    }
+
+    /// The next packet, if one may leave. Its target is shared by so many senders of its NIC.
+    pub fn next(&mut self, now: Time, senders: u32, cfg: &[Config]) -> Option<Piece> {
         let cfg = self.config(cfg);
         if !self.has_packet() {
             return None;
@@ -265,6 +310,7 @@ impl Sender {
                 let sent = &mut self.sent[(psn - self.first) as usize];
                 (sent.state, sent.at, sent.value) = (State::InFlight, now, value);
                 self.retransmitted += 1;
+                self.waiting -= wire;
                 (psn, sent.len)
             }
             None => {
@@ -284,30 +330,30 @@ impl Sender {
         let full = cfg.wire(cfg.mss as u16) as i64;
         let is_out = self.window(cfg) < self.in_flight.saturating_add(full)
             || self.credit.is_some_and(|credit| credit.left <= 0);
-        let target = self.target(cfg);
+        let target = self.target(now, senders, cfg);
         self.arm(cfg);
         self.await_probe(now, cfg, false);
         let is_again = again.is_some();
         Some(Piece { psn, len, value, target, is_again, asks: is_last || is_again || is_out })
     }
 
-    /// Up to where credit is wanted, in units.
-    fn target(&mut self, cfg: &Config) -> u32 {
-        let window = self.nscc.largest(&cfg.terms);
-        let both = cfg.control.has_window();
-        let most = if both { (self.nscc.window() + cfg.terms.mtu).min(window) } else { window };
+    /// Up to where credit is wanted, in units, which a packet that leaves now carries.
+    fn target(&mut self, now: Time, senders: u32, cfg: &Config) -> u32 {
         let Some(credit) = &mut self.credit else { return 0 };
-        let waits = self.again.len() as u64 * cfg.terms.mtu;
+        (credit.asked_at, credit.has_news) = (now, false);
         let packets = (self.written - self.cut).div_ceil(u64::from(cfg.mss));
-        let rest = self.written - self.cut + packets * u64::from(cfg.header) + waits;
-        let has = match credit.is_speculative {
-            true => 0,
-            false => credit.left.max(0) as u64,
+        let backlog = self.written - self.cut + packets * u64::from(cfg.header);
+        let most = match cfg.control.has_window() {
+            true => (self.nscc.window() + cfg.terms.mtu).min(cfg.terms.largest),
+            false => cfg.terms.largest,
         };
-        let wants = rest.min(most).saturating_sub(has);
-        let wants = if wants > 0 { wants.max(cfg.terms.mtu) } else { 0 };
-        credit.asked = credit.asked.max(credit.given + wants.div_ceil(CREDIT) as u32);
-        credit.asked
+        let mut wants = (backlog + self.waiting).min(most) as i64 - credit.left;
+        if credit.is_speculative && backlog > 0 {
+            wants = wants.max(cfg.terms.mtu as i64);
+        }
+        let given = i64::from(credit.given) * CREDIT as i64;
+        let target = given + wants / i64::from(senders.max(1));
+        (target.max(0) as u64).div_ceil(CREDIT) as u32
     }
 
     /// The first answer ends speculation.
@@ -315,27 +361,31 @@ impl Sender {
         if let Some(credit) = &mut self.credit
             && std::mem::take(&mut credit.is_speculative)
         {
-            credit.left = 0;
+            credit.left = credit.left.min(0);
         }
-        self.begs = false;
     }
 
     /// A PULL.
-    pub fn on_pull(&mut self, given: u32) {
+    pub fn on_pull(&mut self, given: u32, cfg: &[Config]) {
+        let cfg = self.config(cfg);
         self.hears();
-        if let Some(credit) = &mut self.credit
-            && given > credit.given
-        {
-            credit.left += i64::from(given - credit.given) * CREDIT as i64;
-            credit.given = given;
+        if let Some(credit) = self.credit.as_mut().filter(|credit| given > credit.given) {
+            let left = credit.left + i64::from(given - credit.given) * CREDIT as i64;
+            (credit.left, credit.given) = (left.min(cfg.terms.largest as i64), given);
+            credit.requests = 0;
         }
+        self.arm(cfg);
     }
 
     /// Takes a packet as acknowledged.
-    fn acknowledge(&mut self, psn: u32) {
+    fn acknowledge(&mut self, psn: u32, cfg: &Config) {
         let Some(at) = psn.checked_sub(self.first) else { return };
         let Some(sent) = self.sent.get_mut(at as usize) else { return };
         if sent.state == State::Waits {
+            // The bytes reported count it: it leaves the flight by them.
+            let bytes = cfg.wire(sent.len);
+            self.in_flight += bytes as i64;
+            self.waiting -= bytes;
             self.again.remove(&psn);
         }
         sent.state = State::Acked;
@@ -368,11 +418,11 @@ impl Sender {
         self.hears();
         self.rtt = rtt;
         for psn in self.first..next.min(self.first + self.sent.len() as u32) {
-            self.acknowledge(psn);
+            self.acknowledge(psn, cfg);
         }
         let mut bits = selective.bitmap;
         while bits != 0 {
-            self.acknowledge(selective.base.saturating_add(bits.trailing_zeros()));
+            self.acknowledge(selective.base.saturating_add(bits.trailing_zeros()), cfg);
             bits &= bits - 1;
         }
         let newly = selective.bytes.saturating_sub(self.told);
@@ -415,13 +465,10 @@ impl Sender {
         };
         self.learn(now, value, fate, cfg);
         let at = psn.wrapping_sub(self.first) as usize;
-        let Some(sent) = self.sent.get_mut(at).filter(|sent| sent.state == State::InFlight) else {
+        if self.sent.get(at).is_none_or(|sent| sent.state != State::InFlight) {
             return;
-        };
-        sent.state = State::Waits;
-        let bytes = cfg.wire(sent.len);
-        self.in_flight -= bytes as i64;
-        self.again.insert(psn);
+        }
+        let bytes = self.queue_again(psn, cfg);
         if cfg.control.has_window() {
             let in_flight = self.in_flight.max(0) as u64;
             let ack = NsccAck { now, bytes, rtt: Some(rtt), is_marked, in_flight };
@@ -456,9 +503,8 @@ impl Sender {
         for psn in self.first..upto {
             let sent = &mut self.sent[(psn - self.first) as usize];
             if sent.state == State::InFlight && !sent.is_repaired {
-                (sent.state, sent.is_repaired) = (State::Waits, true);
-                self.in_flight -= cfg.wire(sent.len) as i64;
-                self.again.insert(psn);
+                sent.is_repaired = true;
+                self.queue_again(psn, cfg);
             }
         }
     }
@@ -487,16 +533,23 @@ impl Sender {
         }
     }
 
-    /// A probe that is to leave now. It is said once.
-    pub fn takes_probe(&mut self, now: Time, cfg: &[Config]) -> Option<Probe> {
-        let (probes, begs) = (std::mem::take(&mut self.probes), std::mem::take(&mut self.begs));
-        if !probes && !begs {
+    /// A probe that is to leave now, once. Its target is shared by so many senders of its NIC.
+    pub fn takes_probe(&mut self, now: Time, senders: u32, cfg: &[Config]) -> Option<Probe> {
+        let cfg = self.config(cfg);
+        let (probes, timed_out) =
+            (std::mem::take(&mut self.probes), std::mem::take(&mut self.requests));
+        let has_news = self.credit.is_some_and(|credit| credit.has_news);
+        let requests = self.is_starved() && (timed_out || has_news && self.departures.is_empty());
+        if !probes && !requests {
             return None;
         }
-        let cfg = self.config(cfg);
+        let target = self.target(now, senders, cfg);
+        if let Some(credit) = self.credit.as_mut().filter(|_| requests) {
+            credit.requests += 1;
+        }
+        self.arm(cfg);
         let last = self.first + self.sent.len() as u32;
-        let target = self.target(cfg);
-        Some(Probe { psn: last.saturating_sub(1), target, value: self.entropy.next(now), begs })
+        Some(Probe { psn: last.saturating_sub(1), target, value: self.entropy.next(now), requests })
     }
 
     /// The delay of a round trip beyond the shortest.
@@ -504,7 +557,7 @@ impl Sender {
         rtt.saturating_sub(self.nscc.base())
     }
 
-    /// The oldest packet in flight has the deadline.
+    /// The oldest packet in flight has the deadline, or if there is none the next request to send.
     fn arm(&mut self, cfg: &Config) {
         while let Some(&(at, psn)) = self.departures.front() {
             let sent = psn.checked_sub(self.first).and_then(|at| self.sent.get(at as usize));
@@ -514,9 +567,9 @@ impl Sender {
             self.departures.pop_front();
         }
         let oldest = self.departures.front().map(|(at, _)| at.saturating_add(cfg.rto));
-        let waits = (oldest.is_none() && self.has_packet() && self.credit.is_some())
-            .then_some(self.deadline);
-        self.deadline = oldest.or(waits).unwrap_or(Time::MAX);
+        let starved = self.credit.filter(|_| self.is_starved());
+        let asks_again = || starved.map(|credit| credit.asks_again_at(cfg));
+        self.deadline = oldest.or_else(asks_again).unwrap_or(Time::MAX);
     }
 
     /// Time has come to `now`; does nothing before the deadline.
@@ -532,31 +585,30 @@ impl Sender {
         if now < self.deadline {
             return;
         }
+        let timeouts = self.timeouts;
         while let Some(&(at, psn)) = self.departures.front().filter(|(at, _)| *at + cfg.rto <= now)
         {
             self.departures.pop_front();
             let index = psn.wrapping_sub(self.first) as usize;
-            let Some(sent) = self.sent.get_mut(index) else { continue };
+            let Some(sent) = self.sent.get(index) else { continue };
             if sent.state != State::InFlight || sent.at != at {
                 continue;
             }
-            sent.state = State::Waits;
-            let (bytes, value) = (cfg.wire(sent.len), sent.value);
-            self.in_flight -= bytes as i64;
-            self.again.insert(psn);
+            let value = sent.value;
+            let bytes = self.queue_again(psn, cfg);
             self.timeouts += 1;
             self.learn(now, value, Fate::Lost, cfg);
             if cfg.control.has_window() {
                 self.nscc.on_timeout(bytes, &cfg.terms);
             }
         }
-        self.deadline = Time::MAX;
-        self.arm(cfg);
-        let lacks_credit = self.credit.is_some_and(|credit| credit.left <= 0);
-        if lacks_credit && self.has_packet() {
-            // Nothing that is sent could ask.
-            self.begs = true;
-            self.deadline = self.deadline.min(now + cfg.terms.base);
+        let timed_out = self.timeouts > timeouts;
+        if let Some(credit) = self.credit.filter(|_| self.is_starved()) {
+            let is_due = self.departures.is_empty() && now >= credit.asks_again_at(cfg);
+            self.timeouts += u32::from(is_due && !timed_out);
+            let is_apart = now >= credit.asked_at.saturating_add(cfg.terms.base);
+            self.requests = is_due || timed_out && is_apart;
         }
+        self.arm(cfg);
     }
 }
