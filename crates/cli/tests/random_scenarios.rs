@@ -1,8 +1,14 @@
 //! Random scenarios: kinds for every place of the packet path, drawn from the registries, with
-//! every output turned on. Whatever is drawn, a run ends within its time, conserves packets and
-//! does not panic, and every file of its folder but `manifest.json` and the object `run` of
-//! `summary.json` is the same at 1, 2 and 3 threads, in one partition and with general ports. A new
-//! kind takes part as soon as it is registered.
+//! every output turned on. One in three is a job's: collectives or random rank programs, often with
+//! several NICs a host, until all flows are complete.
+//!
+//! Whatever is drawn, a run ends within its time, conserves packets and does not panic. Every
+//! file of its folder but `manifest.json` and the object `run` of `summary.json` is the same at 1,
+//! 2 and 3 threads, in one partition and with general ports. A run that stalls names a cut or a
+//! cycle of pauses. A new kind takes part as soon as it is registered.
+//!
+//! `cargo test -p millpond-cli --test random_scenarios -- --ignored --nocapture` runs 2,000 from a
+//! seed of the clock; `PROPTEST_RNG_SEED` is the first seed, `MILLPOND_RANDOM_SCENARIOS` how many.
 
 mod common;
 
@@ -23,6 +29,9 @@ const FEW: u64 = 60;
 const MANY: u64 = 2_000;
 /// A run takes a fraction of a second. One that takes so long has no end.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Seconds in which all flows of a scenario are complete.
+const LONG: f64 = 2.0;
 
 /// The parts of a scenario: its text, and overrides in the order in which they were drawn.
 #[derive(Clone, Debug)]
@@ -81,14 +90,17 @@ fn value(key: &Key, dice: &mut Dice) -> Option<String> {
 const LEFT_ALONE: [&str; 7] =
     ["duration", "until", "warm-up", "kind", "name", "connections", "start"];
 
-/// A network of a few hosts.
-fn network(dice: &mut Dice) -> String {
+/// A network of a few hosts, which have several NICs each where `is_of_nics`.
+fn network(is_of_nics: bool, dice: &mut Dice) -> String {
     let kinds = places()
         .into_iter()
         .find(|info| info.place.path == "topology")
         .expect("there are networks")
         .kinds;
-    let kind = kinds[dice.below(kinds.len())].mechanism.kind;
+    let kind = match is_of_nics {
+        true => dice.pick(&["dual-tor", "rail-optimised"]),
+        false => kinds[dice.below(kinds.len())].mechanism.kind,
+    };
     let n = |dice: &mut Dice| dice.pick(&[1, 2, 3]);
     let size = match kind {
         "leaf-spine" => format!(
@@ -101,6 +113,21 @@ fn network(dice: &mut Dice) -> String {
         "fat-tree" => "k = 2\n".into(),
         "single-switch" => format!("hosts = {}\n", 2 + n(dice)),
         "dumbbell" => format!("hosts-per-side = {}\n", 1 + n(dice)),
+        "dual-tor" => format!(
+            "pairs = {}\nhosts-per-pair = {}\nspines = {}\ntwo-planes = {}\n",
+            n(dice),
+            1 + n(dice),
+            n(dice),
+            dice.pick(&["true", "false"])
+        ),
+        "rail-optimised" => format!(
+            "segments = {}\nservers-per-segment = {}\nrails = {}\nspines = {}\ninner-switch = {}\n",
+            dice.pick(&[1, 1, 2]),
+            1 + n(dice),
+            n(dice),
+            n(dice),
+            dice.pick(&["true", "false"])
+        ),
         "file" => file(dice),
         _ => String::new(),
     };
@@ -172,8 +199,16 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
                 "op = \"all-to-all\"\nalgorithm = \"bruck\"\nstragglers = [\"0\"]\n",
                 "op = \"pipeline\"\nmicro-batches = 3\nforward = \"3us\"\n",
                 "op = \"broadcast\"\nplacement = \"random\"\ngap = \"20us\"\n",
+                "op = \"all-reduce\"\nalgorithm = \"hierarchical\"\ngroup = 2\n",
+                "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 2\n",
+                "op = \"all-gather\"\nchannels = 2\n",
+                "op = \"reduce-scatter\"\nstraggler-delay = \"90us\"\nstragglers = [\"1\"]\n",
+                "op = \"barrier\"\n",
             ]);
-            format!("{op}size = {size}\nrepeat = {}\n", 1 + dice.below(2))
+            let size = if op.contains("barrier") { "1" } else { size };
+            let more = dice.pick(&["", "", "gap = \"20us\"\n", "connections = \"per-message\"\n"]);
+            let more = if op.contains("gap") { "" } else { more };
+            format!("{op}size = {size}\nrepeat = {}\n{more}", 1 + dice.below(3))
         }
         "simai" => {
             let file = common::root().join("scenarios/ai/layers.txt");
@@ -186,7 +221,7 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
             format!("file = {step:?}\ngroups = {groups:?}\neager = {eager}\n")
         }
         "goal" => {
-            let file = common::root().join("scenarios/ai/ping-pong.goal");
+            let file = program(2 + dice.below(hosts as usize - 1), dice);
             let eager = dice.pick(&["1000", "2000000"]);
             format!("file = {file:?}\neager = {eager}\nmessage-cost = \"300ns\"\n")
         }
@@ -209,6 +244,51 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
     format!("[[traffic]]\nname = \"{name}\"\nkind = \"{kind}\"\n{keys}")
 }
 
+/// The file of a random rank program: rounds of computations and messages between random ranks,
+/// where most operations wait for those of the round before.
+fn program(ranks: usize, dice: &mut Dice) -> std::path::PathBuf {
+    let mut programs = vec![String::new(); ranks];
+    let mut before: Vec<Vec<String>> = vec![Vec::new(); ranks];
+    for round in 0..2 + dice.below(4) {
+        let mut now: Vec<Vec<String>> = vec![Vec::new(); ranks];
+        let mut add = |rank: usize, line: String, waits: bool| {
+            let label = format!("r{round}n{}", now[rank].len());
+            programs[rank] += &format!("{label}: {line}\n");
+            for earlier in before[rank].iter().filter(|_| waits) {
+                programs[rank] += &format!("{label} requires {earlier}\n");
+            }
+            now[rank].push(label);
+        };
+        for message in 0..1 + dice.below(2 * ranks) {
+            let from = dice.below(ranks);
+            let to = (from + 1 + dice.below(ranks - 1)) % ranks;
+            let bytes = dice.pick(&[1, 900, 5_000, 40_000, 150_000]);
+            let (waits, tag) = (!dice.one_in(4), 100 * round + message);
+            add(from, format!("send {bytes}b to {to} tag {tag}"), waits);
+            add(to, format!("recv {bytes}b from {from} tag {tag}"), waits);
+        }
+        let rank = dice.below(ranks);
+        add(rank, format!("calc {}", dice.pick(&[100, 5_000, 60_000])), true);
+        for (earlier, now) in before.iter_mut().zip(now) {
+            if !now.is_empty() {
+                *earlier = now;
+            }
+        }
+    }
+    let ranks_of: String = (0..)
+        .zip(&programs)
+        .map(|(rank, program)| format!("rank {rank} {{\n{program}}}\n"))
+        .collect();
+    let text = format!("num_ranks {ranks}\n{ranks_of}");
+    let name = format!(
+        "random-{:016x}.goal",
+        text.bytes().fold(0, |hash, byte| { millpond_core::random::mix64(hash ^ u64::from(byte)) })
+    );
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&file, text).expect("the folder of temporary files can be written");
+    file
+}
+
 /// The name of a link's end.
 fn name(plan: &Plan, end: End) -> String {
     match end {
@@ -217,18 +297,19 @@ fn name(plan: &Plan, end: End) -> String {
     }
 }
 
-/// Everything that a run can write.
-fn capture(plan: &Plan, dice: &mut Dice) -> String {
+/// Everything that a run can write. A job's run may last long, so its samples are rare.
+fn capture(plan: &Plan, is_job: bool, dice: &mut Dice) -> String {
     let switch = dice.below(plan.topology.switches.len());
     let site = &plan.topology.switches[switch];
     let port = format!("{}:{}", site.name, dice.below(usize::from(site.ports)));
     let host = dice.below(plan.topology.hosts as usize);
+    let queues = if is_job { "200us" } else { dice.pick(&["3us", "10us", "70us"]) };
+    let connections = if is_job { "150us" } else { dice.pick(&["7us", "20us"]) };
+    let goodput = if is_job { "1ms" } else { "50us" };
     format!(
-        "[capture]\nqueues = {{ every = \"{}\" }}\nconnections = {{ every = \"{}\", max = 6 \
-         }}\ngoodput = \"50us\"\npcap = [\"host{host}\", \"{port}\"]\ntimers = true\ntrace = \
-         true\n",
-        dice.pick(&["3us", "10us", "70us"]),
-        dice.pick(&["7us", "20us"]),
+        "[capture]\nqueues = {{ every = \"{queues}\" }}\nconnections = {{ every = \
+         \"{connections}\", max = 6 }}\ngoodput = \"{goodput}\"\npcap = [\"host{host}\", \
+         \"{port}\"]\ntimers = true\ntrace = true\n"
     )
 }
 
@@ -269,10 +350,27 @@ fn keys_of(path: &str, keys: &[KeyInfo], often: usize, dice: &mut Dice) -> Vec<(
 /// All that may be overridden, in a random order: groups that are tried together.
 fn overrides(traffics: &[(String, &'static str)], dice: &mut Dice) -> Vec<Vec<(String, String)>> {
     let mut groups = Vec::new();
+    let is_uet = dice.one_in(4);
+    if is_uet {
+        let [control, overflow] =
+            [["nscc", "rccc", "rccc", "both"], ["trim", "trim", "trim", "drop"]]
+                .map(|of| dice.pick(&of).to_string());
+        groups.push(vec![
+            ("transport.kind".into(), "uet".into()),
+            ("transport.uet-control".into(), control),
+            ("switch.queue.kind".into(), "strict-priority".into()),
+            ("switch.overflow.kind".into(), overflow),
+        ]);
+    }
     for info in places() {
         let path = info.place.path;
         match path {
             "topology" | "limit" => {}
+            "transport" if is_uet => {
+                let kind = info.kinds.iter().find(|kind| kind.mechanism.kind == "uet");
+                let keys = kind.map_or(Vec::new(), |kind| keys_of(path, &kind.keys, 5, dice));
+                groups.extend(keys.into_iter().map(|one| vec![one]));
+            }
             "traffic" => {
                 for (name, own) in traffics {
                     let kind = info
@@ -331,13 +429,17 @@ fn limits(dice: &mut Dice) -> String {
 /// piece.
 fn draw(seed: u64) -> (Drawn, Plan) {
     let mut dice = Dice(Stream::new(seed, "random scenarios"));
+    let is_job = dice.one_in(3);
     let duration = dice.pick(&["150us", "400us"]);
     let until = dice.pick(&["", "", "until = \"flows-complete\"\n"]);
+    let until = if is_job { "until = \"flows-complete\"\n" } else { until };
+    let duration = if is_job { "2s" } else { duration }; // at least LONG
+    let is_of_nics = is_job && dice.one_in(2);
     let head = format!(
         "name = \"s\"\nseed = {}\nduration = \"{duration}\"\n{until}{}[transport]\nmin-rto = \
          \"200us\"\ninitial-rto = \"300us\"\n",
         seed % 1000,
-        network(&mut dice)
+        network(is_of_nics, &mut dice)
     );
     let kinds = places()
         .into_iter()
@@ -351,7 +453,10 @@ fn draw(seed: u64) -> (Drawn, Plan) {
     let mut traffics: Vec<(String, &'static str)> = Vec::new();
     let mut drawn = Drawn { text: head, set: Vec::new() };
     for n in 0..1 + dice.below(3) {
-        let kind = kinds[dice.below(kinds.len())].mechanism.kind;
+        let kind = match is_job && n == 0 {
+            true => dice.pick(&["collective", "collective", "goal", "chakra", "simai"]),
+            false => kinds[dice.below(kinds.len())].mechanism.kind,
+        };
         let more = traffic(&format!("t{n}"), kind, bare.topology.hosts, &mut dice);
         let with = Drawn { text: format!("{}{more}", drawn.text), set: Vec::new() };
         if with.plan().is_some() {
@@ -363,7 +468,7 @@ fn draw(seed: u64) -> (Drawn, Plan) {
         drawn.text += one;
     }
     // Tables first, then overrides: a table that does not go with an override keeps its place.
-    let mut pieces = vec![capture(&bare, &mut dice)];
+    let mut pieces = vec![capture(&bare, is_job, &mut dice)];
     pieces.extend((0..dice.below(3)).map(|_| failure(&bare, &mut dice)).collect::<Vec<_>>());
     pieces.push(limits(&mut dice));
     for piece in pieces {
@@ -390,7 +495,14 @@ fn draw(seed: u64) -> (Drawn, Plan) {
     (drawn, plan)
 }
 
-/// Runs a command to its end; an error if it does not end well, or soon.
+/// Whether a run names a cause for which its open flows never end: a cut or a cycle of pauses.
+fn names_a_cause(summary: &serde_json::Value) -> bool {
+    let warnings = summary["warnings"].to_string();
+    ["no working link left", "pauses wait for each other"].iter().any(|it| warnings.contains(it))
+}
+
+/// Runs a command to its end; an error if it does not end well, or soon, or if it stalls and names
+/// neither a cut nor a cycle of pauses.
 fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String> {
     let errors = dir.at("errors");
     let mut command = Command::new(MILLPOND);
@@ -414,9 +526,12 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    // A run in which nothing can happen any more keeps its results, and says so by its exit code.
     match status.code() {
-        Some(0 | 3) => Ok(()),
+        Some(0) => Ok(()),
+        Some(3) => match common::summary(out) {
+            summary if names_a_cause(&summary) => Ok(()),
+            summary => Err(format!("{how:?}: stalled: {}", summary["warnings"])),
+        },
         code => Err(format!(
             "{how:?}: exit code {code:?}: {}",
             text(&std::fs::read(&errors).unwrap_or_default())
@@ -447,6 +562,10 @@ fn examine(drawn: &Drawn, horizon: f64) -> Result<(), String> {
         let summary = common::summary(&out);
         if summary["audit"]["conserved"] != true {
             return Err(format!("{how:?}: {}", summary["audit"]));
+        }
+        let is_open = summary["flows"]["started"] != summary["flows"]["completed"];
+        if horizon >= LONG && is_open && !names_a_cause(&summary) {
+            return Err(format!("{how:?}: flows are open: {}", summary["warnings"]));
         }
         let simulated = summary["run"]["simulated_s"].as_f64().unwrap_or(f64::INFINITY);
         if simulated > horizon {
@@ -603,11 +722,13 @@ fn any_scenario_gives_the_same_files_however_it_is_run() {
 #[test]
 #[ignore = "takes many minutes"]
 fn two_thousand_scenarios_give_the_same_files_however_they_are_run() {
-    let kinds = all(first_seed(true), MANY);
+    let many = std::env::var("MILLPOND_RANDOM_SCENARIOS").ok();
+    let many = many.and_then(|count| count.parse().ok()).unwrap_or(MANY);
+    let kinds = all(first_seed(true), many);
     for info in places() {
         for kind in &info.kinds {
             let kind = format!("{} {}", info.place.path, kind.mechanism.kind);
-            assert!(kinds.contains(&kind), "no scenario of {MANY} had {kind}");
+            assert!(kinds.contains(&kind) || many < MANY, "no scenario of {many} had {kind}");
         }
     }
 }

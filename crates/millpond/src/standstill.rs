@@ -1,6 +1,5 @@
 //! The warning of open flows that can never end.
 
-use millpond_core::Time;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
@@ -116,6 +115,7 @@ fn silence(found: &Silence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millpond_core::Time;
 
     #[test]
     fn a_stall_names_timeouts_only_if_flows_timed_out() {

@@ -65,7 +65,7 @@ pub struct Standstill {
     pub cut: Cut,
     /// Stops that wait for each other.
     pub deadlock: Option<Deadlock>,
-    /// Why the open flows that are not apart have no hope: of a run that ended for want of progress.
+    /// Why the open flows that are not apart have no hope: of a run that ended without progress.
     pub silence: Option<Silence>,
 }
 

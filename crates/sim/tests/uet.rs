@@ -370,8 +370,8 @@ fn late_short_flows_end_as_in_uet_htsim() {
 }
 
 /// Hosts 1, 2 and 3 send to host 0, and hosts 2 and 3 also to nine hosts each, with 2 MB a flow.
-/// Credit for a sender that shares its NIC would be unused: it asks for its share alone. uet-htsim's
-/// end of the flow from host 1 (`outcast_incast.cm`).
+/// Credit for a sender that shares its NIC would be unused: it asks for its share alone. The end of
+/// the flow from host 1 is uet-htsim's (`outcast_incast.cm`).
 #[test]
 fn a_sender_that_shares_its_nic_asks_for_its_share_of_credit() {
     let mut flows = vec![(1, 0), (2, 0), (3, 0)];

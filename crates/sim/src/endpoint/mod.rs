@@ -270,6 +270,13 @@ impl Sender {
     pub fn write(&mut self, now: Time, bytes: u64) {
         each!(self, end => end.write(now, bytes))
     }
+    /// The same, of an application that has received the answer to all that it has written.
+    pub fn write_next(&mut self, now: Time, bytes: u64) {
+        if let Sender::Homa(end) = self {
+            end.is_answered();
+        }
+        self.write(now, bytes);
+    }
     /// The next segment that may leave now, of at most `max_len` bytes (at least one packet, or
     /// nothing but the end of the stream will fit). To be called until `None`, after everything
     /// that happens to the sender.

@@ -62,7 +62,7 @@ impl Hosts {
             if let Some(rtt) = rtt {
                 it.sender.on_rtt(rtt, &self.shared.transport);
             }
-            it.sender.write(now, bytes);
+            it.sender.write_next(now, bytes);
             self.pump(now, slot, fabric);
         }
     }

@@ -175,7 +175,7 @@ impl Hosts {
         }
         let sending = self.senders.at(slot);
         let bytes = sending.opening.bytes;
-        sending.sender.write(now, bytes);
+        sending.sender.write_next(now, bytes);
         self.pump(now, slot, fabric);
     }
 

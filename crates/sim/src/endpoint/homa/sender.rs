@@ -108,12 +108,16 @@ impl Sender {
         }
     }
 
-    /// The application writes a message: whoever does so has heard that the last one was there.
+    /// The application writes a message, which begins when the receiver has the one before it.
     pub fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// The application has received the answer to its last message, which has therefore arrived.
+    pub fn is_answered(&mut self) {
         if self.sent == self.length && self.rest() == 0 {
             self.is_done = true;
         }
-        self.written += bytes;
     }
 
     /// Bytes written that are of no message yet.

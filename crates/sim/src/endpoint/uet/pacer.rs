@@ -4,8 +4,8 @@
 //! at most up to its sender's target, and then waits for as long as that takes at 99 % of the
 //! link's rate. A connection becomes active when its sender's target rises, when a packet of it was
 //! trimmed, and by a request to send. One that has credit up to its target is idle; when none is
-//! active, idle ones get credit beyond that, slowly, up to a largest window ahead. A request to
-//! send therefore has at least a PULL as its answer. That repeats a lost one: credit is a sum.
+//! active, idle ones get credit beyond that, slowly, up to a largest window ahead. The answer to a
+//! request to send is therefore at least a PULL, which repeats a lost one: credit is a sum.
 //!
 //! Invariant: a connection's credit never falls, and no credit is given for the same wire time
 //! twice.

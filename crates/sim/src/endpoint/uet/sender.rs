@@ -16,7 +16,7 @@
 //! senders of its NIC. A sender without credit asks by a request to send (a probe): at once if the
 //! application has written since the last target and nothing is in flight; when one of its packets
 //! times out, at most once a base round trip; and when nothing is in flight and no credit has come
-//! for a timeout since it last asked, since a PULL or the request may be lost. That wait doubles
+//! for a timeout since it last asked, since a PULL or the request may be lost. The wait doubles
 //! with each request: the receiver serves many, and requests must not fill its link.
 //!
 //! Invariant: a number is acknowledged, in flight, or waits to be sent again; the deadline is set
