@@ -458,7 +458,11 @@ fn draw(seed: u64) -> (Drawn, Plan) {
             false => kinds[dice.below(kinds.len())].mechanism.kind,
         };
         let more = traffic(&format!("t{n}"), kind, bare.topology.hosts, &mut dice);
+        // Other traffic of a job's scenario comes to an end.
+        let stops = format!("{more}stop = \"300us\"\n");
+        let stops = Drawn { text: format!("{}{stops}", drawn.text), set: Vec::new() };
         let with = Drawn { text: format!("{}{more}", drawn.text), set: Vec::new() };
+        let with = if is_job && stops.plan().is_some() { stops } else { with };
         if with.plan().is_some() {
             traffics.push((format!("t{n}"), kind));
             drawn = with;
