@@ -94,6 +94,8 @@ drops! {
     NoGuest = "no-guest",
     /// It had waited for a guest that has gone.
     LossGuestExit = "loss-guest-exit",
+    /// The switch's own code failed at it (`fault`).
+    InternalError = "internal-error",
 }
 
 impl Refused {

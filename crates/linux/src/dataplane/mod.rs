@@ -13,6 +13,7 @@
 //! | `flow` | flow keys, and what must be equal for two packets to merge |
 //! | `metadata` | a frame's headers as the core's packet, and the verdict back into them |
 //! | `counters` | what a port has done, and the reasons for drops |
+//! | `fault` | a panic for one frame, caught and kept for the report |
 //! | `egress` | the queue before a device that is full or paused |
 //! | `mirror` | a copy of a port's frames, as pcapng |
 //! | `vlan` | the VLANs of a port; its tags put in and taken out |
@@ -26,6 +27,7 @@ pub mod budget;
 pub mod buffers;
 pub mod counters;
 pub mod egress;
+pub mod fault;
 pub mod flow;
 pub mod frame;
 pub mod metadata;

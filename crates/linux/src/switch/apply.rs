@@ -114,7 +114,7 @@ fn start(state: &State, program: &dyn Fn() -> Command, patience: Duration) -> Re
     let errors = log.try_clone().map_err(|e| Error::file(&path, e))?;
     let mut command = program();
     command.stdin(Stdio::null()).stdout(log).stderr(errors);
-    command.env(STARTER, std::process::id().to_string());
+    starts(&mut command);
     let mut child = command.spawn().map_err(|e| Error::kernel("starting the switch", e))?;
     let began = Instant::now();
     while control::ask::<super::reading::Reading>(state, "show", "").ok().flatten().is_none() {
@@ -127,6 +127,11 @@ fn start(state: &State, program: &dyn Fn() -> Command, patience: Duration) -> Re
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
+}
+
+/// Names this process to the one that it starts, and that begins under its lock.
+pub(super) fn starts(command: &mut Command) {
+    command.env(STARTER, std::process::id().to_string());
 }
 
 /// Whether who has started this process holds the lock of changes for it.

@@ -28,6 +28,7 @@
 //! | `show` | asks for that, and writes it as a table, JSON or metrics |
 //! | `doctor` | what the kernel offers, and what a lack costs |
 //! | `scheduling` | the processor time of a running switch |
+//! | `supervise` | the parent of a switch in the background: it starts the switch again |
 //! | `connect` | ports for namespaces, without a file |
 //!
 //! Invariant: whatever is killed, interfaces stay until they are taken out of the configuration,
@@ -59,6 +60,7 @@ pub mod settings;
 mod shaping;
 pub mod show;
 pub mod state;
+mod supervise;
 pub mod table;
 mod uplink;
 

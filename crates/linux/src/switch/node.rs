@@ -18,6 +18,7 @@ use super::importance::HostShim;
 use super::table::{Address, Foreign, Place, Table};
 use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
+use crate::dataplane::fault;
 use crate::dataplane::frame::{Offload, View, parse, pause, too_big};
 use crate::dataplane::port::shared::{Fate, Sender, Told};
 use crate::dataplane::port::{Port, Received};
@@ -123,7 +124,10 @@ impl Node {
             _ => None,
         };
         let sender = origin.as_ref().map_or(Sender::Port(port as u16), Sender::Application);
-        let fate = self.forward(now, port, frame, sender, buffers, remote);
+        let fate = fault::caught(|| self.forward(now, port, frame, sender, buffers, remote));
+        let fate = fate.unwrap_or_else(|panic| {
+            Err(panic.keep(format!("port {}", self.slots[port].name), frame.bytes(buffers)))
+        });
         let slot = &mut self.slots[port];
         if origin.is_some()
             && let Some(shared) = slot.shared()
@@ -196,6 +200,8 @@ impl Node {
         remote: &mut dyn Remote,
     ) -> Result<Fate, Drop> {
         let bytes = frame.bytes(buffers);
+        #[cfg(test)]
+        fault::inject(bytes);
         let view = parse(bytes).ok_or(Drop::Runt)?;
         let slot = &mut self.slots[from];
         if view.destination == pause::GROUP {
@@ -378,6 +384,19 @@ impl Node {
     /// The reason to drop the frame: its source or destination is none that the peer may use, it is
     /// for another peer, or no port takes it.
     pub fn from_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>) -> Result<(), Drop> {
+        let sent = fault::caught(|| self.forward_from_peer(now, peer, frame));
+        sent.unwrap_or_else(|panic| {
+            let bytes: Vec<u8> = frame.pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+            Err(panic.keep(format!("peer {peer}"), &bytes))
+        })
+    }
+
+    fn forward_from_peer(
+        &mut self,
+        now: Time,
+        peer: usize,
+        frame: &Outgoing<'_>,
+    ) -> Result<(), Drop> {
         let view = &frame.view;
         if view.source.is_group() {
             return Err(Drop::SourceGroup);

@@ -6,6 +6,7 @@ use super::importance;
 use super::overlay;
 use super::peer::Health;
 use crate::dataplane::counters;
+use crate::dataplane::fault::Faults;
 use crate::dataplane::port::{shared, vhost};
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +179,12 @@ pub struct Reading {
     pub bursts: u64,
     /// Those that were ready to sleep.
     pub sleeps: u64,
+    /// How often its supervisor has started it again; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u32>,
+    /// Panics that the process has caught.
+    #[serde(default)]
+    pub faults: Faults,
     /// Its workers' shares, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerReading>,

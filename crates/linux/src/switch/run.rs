@@ -20,6 +20,7 @@ use super::state::State;
 use super::table::Place;
 use super::uplink::Uplink;
 use crate::dataplane::buffers::Buffers;
+use crate::dataplane::fault;
 use crate::dataplane::mirror::Mirror;
 use crate::dataplane::port::{Device, Port, Presence};
 use millpond_core::Time;
@@ -30,6 +31,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
+pub(super) use workers::PANICKED;
 use workers::Team;
 
 mod change;
@@ -49,6 +51,10 @@ const STOPPED: Duration = Duration::from_micros(50);
 /// Frames for everybody that a round writes, about: a thousand ports that come up make millions,
 /// and requests wait for a round.
 const FLOODED_MAX: usize = 4096;
+/// Parts of rounds that may panic in a second.
+const FAILED_MAX: u32 = 8;
+/// Seconds without a free buffer after a panic: the panicking work may have kept them.
+const STARVED_MAX: u32 = 5;
 /// How long a switch that starts waits for what a former process still has.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -78,6 +84,10 @@ pub struct Switch {
     first: usize,
     bursts: u64,
     sleeps: u64,
+    /// Parts of rounds that have panicked since the last housekeeping.
+    failed: u32,
+    /// For how many times in a row housekeeping has found all buffers in use.
+    starved: u32,
 }
 
 /// The namespace that a port is to be in.
@@ -144,6 +154,8 @@ impl Switch {
             first: 0,
             bursts: 0,
             sleeps: 0,
+            failed: 0,
+            starved: 0,
         }
     }
 
@@ -213,6 +225,27 @@ impl Switch {
     /// Gives each that is ready its burst. Whether there may be more.
     fn round(&mut self, now: Time, ready: &Ready) -> bool {
         self.bursts += 1;
+        let busy = self.part("paths", |switch| switch.serve_paths(now, ready));
+        busy | self.serve_ports(now, ready)
+            | self.part("applications", |switch| switch.serve_attached(now, ready))
+    }
+
+    /// A part of a round. Its panic costs that part; a part that fails again and again ends the
+    /// process, which begins anew with sound state.
+    fn part(&mut self, work: &str, part: impl FnOnce(&mut Switch) -> bool) -> bool {
+        fault::caught(|| part(self)).unwrap_or_else(|panic| {
+            panic.keep(work, &[]);
+            self.failed += 1;
+            if self.failed > FAILED_MAX {
+                log::error!("{work} fail in each round: the process ends");
+                std::process::exit(PANICKED);
+            }
+            true
+        })
+    }
+
+    /// Reads paths, and does the work for peers that is due.
+    fn serve_paths(&mut self, now: Time, ready: &Ready) -> bool {
         let mut is_drained = true;
         self.node.drain(now);
         self.uplink.drain_paths(now);
@@ -230,33 +263,40 @@ impl Switch {
         if self.uplink.tick_due().is_some_and(|due| due <= now) {
             self.uplink.tick(now, self.widest());
         }
-        let mut busy = !is_drained | self.uplink.release(now, &mut self.buffers);
+        !is_drained | self.uplink.release(now, &mut self.buffers)
+    }
+
+    /// Reads ports, in turn, until frames for everybody are too many.
+    fn serve_ports(&mut self, now: Time, ready: &Ready) -> bool {
+        let mut busy = false;
         self.node.take_flooded();
         let (mut flooded, first) = (0, std::mem::take(&mut self.first));
         let first = ready.ports.iter().position(|port| *port >= first).unwrap_or(0);
         for &port in ready.ports[first..].iter().chain(&ready.ports[..first]) {
             flooded += self.node.take_flooded();
             if flooded > FLOODED_MAX {
-                (self.first, busy) = (port, true);
-                break;
+                self.first = port;
+                return true;
             }
             // A request may have left fewer.
             if port < self.node.slots.len() {
-                busy |=
-                    self.node.receive(now, port, usize::MAX, &mut self.buffers, &mut self.uplink)
-                        > 0;
+                busy |= self.part("ports", |switch| {
+                    let Switch { node, buffers, uplink, .. } = switch;
+                    node.receive(now, port, usize::MAX, buffers, uplink) > 0
+                });
             }
         }
+        busy
+    }
+
+    /// Serves the ports that are memory, and sends the frames that the round has for paths.
+    fn serve_attached(&mut self, now: Time, ready: &Ready) -> bool {
+        let mut busy = false;
         for &port in &ready.attached {
             if port < self.node.slots.len() {
                 let has_events = ready.attend.contains(&port);
-                busy |= self.node.serve_attached(
-                    now,
-                    port,
-                    has_events,
-                    &mut self.buffers,
-                    &mut self.uplink,
-                );
+                let Switch { node, buffers, uplink, .. } = self;
+                busy |= node.serve_attached(now, port, has_events, buffers, uplink);
             }
         }
         self.node.serve_shims(now, &mut self.buffers, &mut self.uplink);
@@ -387,6 +427,12 @@ impl Switch {
     }
 
     fn housekeeping(&mut self, now: Time) {
+        self.failed = 0;
+        self.starved = (self.starved + 1) * u32::from(self.buffers.is_exhausted());
+        if self.starved > STARVED_MAX && fault::faults().count > 0 {
+            log::error!("internal errors have left no buffers: the process ends");
+            std::process::exit(PANICKED);
+        }
         self.count_losses();
         self.tell_losses(now);
         self.node.table.age(now);

@@ -18,6 +18,8 @@ use super::journal;
 use super::run::Switch;
 use super::scheduling;
 use super::state::State;
+use super::supervise;
+use crate::dataplane::fault;
 use crate::metrics;
 use log::LevelFilter;
 use std::net::SocketAddr;
@@ -36,6 +38,12 @@ pub fn serve(
     level: LevelFilter,
 ) -> Result<(), Error> {
     journal::start(level);
+    fault::install();
+    let restarts = supervise::restarts();
+    if apply::is_started() && restarts.is_none() {
+        return supervise::supervise(apply::starts);
+    }
+    let is_restarted = restarts.is_some_and(|count| count > 0);
     allow_descriptors();
     let changing = match apply::is_started() {
         // An interrupt of the terminal's command does not interrupt the switch.
@@ -50,11 +58,17 @@ pub fn serve(
             state.write("config.toml", &config.to_text())?;
             config
         }
-        None => apply::installed(state)?.unwrap_or_default(),
+        None => match apply::installed(state)? {
+            // It was removed while its supervisor waited.
+            None if is_restarted => return Ok(()),
+            installed => installed.unwrap_or_default(),
+        },
     };
     let _lock = loop {
         match state.lock_frames()? {
             Some(lock) => break lock,
+            // Another was started while its supervisor waited.
+            None if is_restarted => return Ok(()),
             None => {
                 let pid = state.process();
                 // Else somebody just looked whether there is one.

@@ -220,6 +220,17 @@ impl Reading {
             }
         }
         self.paths_table(before, &mut out);
+        if let Some(count) = self.restarts.filter(|count| *count > 0) {
+            let _ = writeln!(out, "RESTARTED {count} times by its supervisor: see the log");
+        }
+        if let Some(last) = self.faults.last.last() {
+            let _ = writeln!(
+                out,
+                "INTERNAL ERRORS: {} frames or rounds failed in the switch itself; the last at {}: \
+                 {} ({} bytes; `--json` has the frame)",
+                self.faults.count, last.work, last.message, last.length
+            );
+        }
         self.workers.iter().enumerate().for_each(|(number, it)| worker_line(&mut out, number, it));
         out
     }
@@ -326,6 +337,7 @@ mod tests {
     use super::super::reading::{EdgeReading, PeerReading, PortReading, PortState};
     use super::*;
     use crate::dataplane::counters;
+    use crate::dataplane::fault::{Fault, Faults};
 
     /// A reading with a port, a path and a peer that have something to report.
     fn reading() -> Reading {
@@ -393,6 +405,17 @@ mod tests {
             buffers: 0,
             bursts: 9,
             sleeps: 8,
+            restarts: Some(2),
+            faults: Faults {
+                count: 3,
+                last: vec![Fault {
+                    unix_s: 1,
+                    work: "port a".into(),
+                    message: "a.rs:7: broken".into(),
+                    length: 66,
+                    frame: "0200".into(),
+                }],
+            },
             workers: vec![WorkerReading { sent: 17, ..WorkerReading::default() }; 2],
         }
     }
@@ -410,6 +433,14 @@ mod tests {
             "{table}"
         );
         assert!(!table.contains("NOT AUTHENTICATED"));
+        let fault = "INTERNAL ERRORS: 3 frames or rounds failed in the switch itself; the last at \
+                     port a: a.rs:7: broken (66 bytes";
+        assert!(table.contains(fault), "{table}");
+        assert_eq!(back.faults, reading.faults);
+        assert!(table.contains("RESTARTED 2 times"), "{table}");
+        let sound = Reading { faults: Faults::default(), restarts: Some(0), ..reading.clone() };
+        let sound = sound.table(None);
+        assert!(!sound.contains("INTERNAL") && !sound.contains("RESTARTED"), "{sound}");
         assert!(table.contains("worker 1: ports 0 frames in, 17 out; paths"), "{table}");
         assert!(
             table.contains(" trunk ") && back.table(None).contains("  a trunk of VLAN 10, 20\n"),
@@ -426,6 +457,7 @@ mod tests {
         for line in [
             format!("# HELP {name} Data packets, by the mark of the port's shim.\n"),
             format!("# TYPE {name} counter\n{name}{{port=\"a\",kind=\"unimportant\"}} 70\n"),
+            "\nmillpond_switch_internal_errors_total 3\n".to_string(),
             "millpond_switch_importance_consumed_total{port=\"a\"} 11\n".to_string(),
             "importance_untracked_flows_total{port=\"a\",reason=\"no-echo\"} 2\n".to_string(),
         ] {

@@ -19,6 +19,7 @@ use super::peer::Peer;
 use super::ports;
 use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
+use crate::dataplane::fault;
 use crate::dataplane::flow::named;
 use crate::dataplane::frame::{Offload, View, mss, parse};
 use crate::dataplane::packet::Packet;
@@ -147,21 +148,26 @@ impl Uplink {
                     let end = (start + size).min(bytes);
                     path.counters.received += 1;
                     path.counters.received_bytes += (end - start) as u64;
-                    match take(
-                        now,
-                        peer,
-                        path.label,
-                        &mut buffers.bytes_mut(buffer)[start..end],
-                        owns,
-                    ) {
-                        Ok(None) => {}
-                        Ok(Some((stamp, frame))) => {
-                            let range = start + frame.start..start + frame.end;
-                            let (packet, view) = Packet::read(buffers, buffer, range);
-                            buffers.retain(buffer, u32::from(packet.has_payload()));
-                            edge.arrive(now, path.peer, stamp, (packet, view), buffers);
-                        }
-                        Err(reason) => path.counters.drop(reason),
+                    let arrival = fault::caught(|| {
+                        let datagram = &mut buffers.bytes_mut(buffer)[start..end];
+                        let Some((stamp, frame)) = take(now, peer, path.label, datagram, owns)?
+                        else {
+                            return Ok(());
+                        };
+                        let range = start + frame.start..start + frame.end;
+                        #[cfg(test)]
+                        fault::inject(&buffers.bytes(buffer)[range.clone()]);
+                        let (packet, view) = Packet::read(buffers, buffer, range);
+                        buffers.retain(buffer, u32::from(packet.has_payload()));
+                        edge.arrive(now, path.peer, stamp, (packet, view), buffers);
+                        Ok(())
+                    });
+                    let arrival = arrival.unwrap_or_else(|panic| {
+                        let work = format!("path {} of {}", path.label, peer.name);
+                        Err(panic.keep(work, &buffers.bytes(buffer)[start..end]))
+                    });
+                    if let Err(reason) = arrival {
+                        path.counters.drop(reason);
                     }
                     start = end;
                 }

@@ -229,6 +229,31 @@ fn a_switch_that_apply_starts_leads_a_session() {
     assert!(finding.found.contains("nice -5"), "{}", finding.found);
 }
 
+/// Nobody applies anything: the supervisor starts the switch again, and ends with it.
+#[test]
+fn a_killed_switch_starts_again_by_itself() {
+    let place = needs!(Place::new("supervised", &["a", "b"]));
+    place.apply("s", TWO);
+    let address: SocketAddr = "10.98.8.2:7001".parse().unwrap();
+    let listen = || TcpListener::bind(address);
+    let listener = namespace::within(Some(place.network(1)), listen).unwrap().unwrap();
+    let mut here = connect(place.network(0), address);
+    let mut there = listener.accept().unwrap().0;
+    there.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let state = place.state("s");
+    let [killed, supervisor] = place.kill_process("s");
+    here.write_all(&[7; 1000]).unwrap();
+    let mut came = [0; 1000];
+    there.read_exact(&mut came).unwrap();
+    let reading = show::read(&state).unwrap();
+    assert_eq!((reading.restarts, reading.pid == killed), (Some(1), false));
+    assert!(log(&place, "s").contains("starts again in 100 ms"), "{}", log(&place, "s"));
+    assert!(apply::remove_all(&state).unwrap());
+    // It is this process's child, which nobody waits for.
+    let stat = || fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap_or_default();
+    assert!(soon(|| stat().is_empty() || stat().contains(") Z ")), "{}", stat());
+}
+
 /// Connections stay open while the worker is killed and started again.
 #[test]
 fn a_worker_that_is_killed_again_and_again_costs_no_connection() {

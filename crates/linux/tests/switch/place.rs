@@ -51,6 +51,15 @@ pub fn program(state: &State) -> Command {
     command
 }
 
+fn kill(pid: u32) {
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+fn supervisor_of(pid: u32) -> u32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 impl Place {
     /// With namespaces of these names; the error is what there is none for.
     pub fn new(name: &str, ends: &[&str]) -> Result<Place, String> {
@@ -100,9 +109,18 @@ impl Place {
         assert_eq!(done.waiting, [], "all ports open");
         show::read(&state).unwrap()
     }
+    /// Kills a switch's process; returns its number and its supervisor's.
+    pub fn kill_process(&self, name: &str) -> [u32; 2] {
+        let pid = self.state(name).process().expect("it runs");
+        let supervisor = supervisor_of(pid);
+        kill(pid);
+        [pid, supervisor]
+    }
+    /// Kills a switch's process, and its supervisor before.
     pub fn kill(&self, name: &str) {
         let pid = self.state(name).process().expect("it runs");
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+        kill(supervisor_of(pid));
+        kill(pid);
         assert!(soon(|| self.state(name).process().is_none()));
     }
     pub fn has(&self, index: usize, device: &str) -> bool {

@@ -75,6 +75,24 @@ fn floods_learns_and_never_returns() {
     std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
 }
 
+/// A program without [`fault::caught`] ends here.
+#[test]
+fn a_panic_at_a_frame_costs_that_frame() {
+    let sent: Vec<Vec<u8>> = (0..4)
+        .map(|seq| addressed(frame_of(&Build { seq, payload: 100, ..Build::default() }), 2, 1))
+        .collect();
+    let mut input = sent.clone();
+    let at = input[1].len() - fault::INJECTED.len();
+    input[1][at..].copy_from_slice(&fault::INJECTED);
+    let (mut node, outputs) = switch("panic", &[&input, &[]]);
+    run(&mut node);
+    let left: Vec<Vec<u8>> = [0, 2, 3].map(|at| sent[at].clone()).to_vec();
+    assert_eq!(frames(&outputs[1]), left);
+    let counters = &node.slots[0].counters;
+    assert_eq!((counters.received, counters.dropped(Drop::InternalError)), (4, 1));
+    std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+}
+
 #[test]
 fn odd_frames_pass_unharmed_or_have_a_reason() {
     let good = frame_of(&Build { payload: 1000, ..Build::default() });

@@ -1,6 +1,7 @@
 //! The report of a switch that runs.
 
 use super::Switch;
+use crate::dataplane::fault;
 use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
 use crate::dataplane::vlan::Vlans;
@@ -8,6 +9,7 @@ use crate::switch::config::PortParams;
 use crate::switch::error::Error;
 use crate::switch::importance::HostShim;
 use crate::switch::reading::{AddressReading, EdgeReading, PortReading, PortState, Reading};
+use crate::switch::supervise;
 use crate::switch::table::{Address, Place};
 use millpond_core::Time;
 use millpond_core::edge::gro::Cause;
@@ -116,6 +118,8 @@ impl Switch {
             buffers: self.buffers.in_use(),
             bursts: self.bursts,
             sleeps: self.sleeps,
+            restarts: supervise::restarts(),
+            faults: fault::faults(),
             workers: Vec::new(),
         }
     }

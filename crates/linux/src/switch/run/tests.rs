@@ -2,6 +2,7 @@
 
 use super::{Ready, Switch};
 use crate::dataplane::buffers::{FRAME_MAX, Frame};
+use crate::dataplane::fault::{self, Fault};
 use crate::dataplane::frame::segment::tests::{Build, frame_of};
 use crate::dataplane::frame::{Offload, Protocol, parse};
 use crate::dataplane::port::shared::Sender;
@@ -19,6 +20,7 @@ use millpond_core::edge::gro::Cause;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -271,4 +273,42 @@ fn a_round_of_floods_ends() {
         });
     }
     assert_eq!(handled(&switch), count);
+}
+
+/// The frame arrives between two others of its flow and beside another's.
+#[test]
+fn a_panic_at_a_frame_of_a_path_costs_that_frame() {
+    let (mut switch, ends) = switch(64, &["a", "b"]);
+    let poisoned = |seq| {
+        let mut frame = frame_of(&Build { port: 80, seq, payload: 100, ..Build::default() });
+        let at = frame.len() - fault::INJECTED.len();
+        frame[at..].copy_from_slice(&fault::INJECTED);
+        let stamp = Encapsulation { label: 0, flowcell: 0, partial: false };
+        send(&ends[0], &[&stamp.write()[..], &frame].concat(), SendFlags::empty()).unwrap();
+        frame
+    };
+    arrives(&ends[0], 80, 1000, 0);
+    let lost = poisoned(1100);
+    arrives(&ends[0], 80, 1200, 0);
+    arrives(&ends[1], 90, 1000, 0);
+    for us in [0, 1000, 2000] {
+        switch.round(Time::from_us(us), &ready(2));
+    }
+    let reading = switch.reading();
+    let dropped = |path: usize| reading.paths[path].counters.dropped.clone();
+    assert_eq!(dropped(0), BTreeMap::from([("internal-error".to_string(), 1)]));
+    assert!(dropped(1).is_empty());
+    assert_eq!((reading.edge.packets, switch.buffers.in_use()), (3, 0));
+    let text: String = lost.iter().map(|byte| format!("{byte:02x}")).collect();
+    let kept = |fault: &Fault| fault.work == "path 0 of a" && fault.frame.ends_with(&text);
+    assert!(reading.faults.last.iter().any(kept), "{:?}", reading.faults);
+}
+
+#[test]
+fn a_part_of_a_round_that_panics_costs_no_other_part() {
+    let (mut switch, ends) = switch(64, &["a"]);
+    assert!(switch.part("a test", |_| panic!("once")));
+    arrives(&ends[0], 80, 1000, 0);
+    switch.round(Time::ZERO, &ready(1));
+    assert_eq!((switch.edge().packets, switch.failed), (1, 1));
 }

@@ -9,8 +9,8 @@
 //! The first worker answers requests, and opens ports for all (`Order`). A worker whose tunnel the
 //! peer does not answer, because that has fewer workers, gives its frames to the first worker.
 //!
-//! Invariant: workers wait for each other only when the configuration changes or is read; if one
-//! panics, the process ends, and with it the switch.
+//! Invariant: workers wait for each other only when the configuration changes or is read; a panic
+//! outside the work for a frame or a part of a round ends the process, and with it the switch.
 
 use super::Switch;
 use crate::dataplane::port::{Port, Presence};
@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::{Builder, JoinHandle};
 
 /// The exit status of a process one of whose workers has panicked, as of a panic.
-const PANICKED: i32 = 101;
+pub(in crate::switch) const PANICKED: i32 = 101;
 
 /// A worker's place among the workers of its switch.
 #[derive(Default)]

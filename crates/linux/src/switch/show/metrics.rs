@@ -57,6 +57,18 @@ impl Reading {
             vec![(String::new(), self.uptime_s)],
         );
         metric(
+            "restarts_total",
+            "Restarts by the supervisor that apply starts.",
+            "counter",
+            self.restarts.iter().map(|count| (String::new(), f64::from(*count))).collect(),
+        );
+        metric(
+            "internal_errors_total",
+            "Panics of the switch that cost a frame or a part of a round.",
+            "counter",
+            vec![(String::new(), self.faults.count as f64)],
+        );
+        metric(
             "addresses",
             "Addresses that are known.",
             "gauge",
