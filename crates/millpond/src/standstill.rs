@@ -1,5 +1,6 @@
 //! The warning of open flows that can never end.
 
+use millpond_core::Time;
 use millpond_core::switch::pause::PauseTarget;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::topology::End;
@@ -29,6 +30,7 @@ pub(crate) fn warning(plan: &Plan, found: &Standstill) -> String {
     parts.extend(found.deadlock.as_ref().map(|found| deadlock(plan, found)));
     if parts.is_empty() {
         parts.extend(found.silence.as_ref().map_or_else(|| vec![END.into()], silence));
+        parts.extend(astray(plan));
     }
     for part in parts {
         text += "; ";
@@ -70,21 +72,43 @@ fn deadlock(plan: &Plan, found: &Deadlock) -> String {
     )
 }
 
+/// The name of a link's end.
+fn name(plan: &Plan, end: End) -> String {
+    match end {
+        End::Host(nic) => plan.topology.nic_name(nic),
+        End::Switch { switch, .. } => plan.topology.switches[switch as usize].name.clone(),
+    }
+}
+
+/// The links that are down for good while routes never avoid them.
+fn astray(plan: &Plan) -> Option<String> {
+    let dead = plan.failures.iter().filter(|failure| {
+        failure.is_outage() && failure.until == Time::MAX && failure.converge.is_none()
+    });
+    let sites = dead.map(|failure| &plan.topology.links[failure.link as usize]);
+    let names: Vec<String> = sites
+        .take(NAMED)
+        .map(|site| format!("{} to {}", name(plan, site.a), name(plan, site.b)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "routes lead into links that are down for good ({}): give the failure a converge time",
+            names.join(", ")
+        )
+    })
+}
+
 /// A stopped queue: whence, whither, and which.
 fn queue(plan: &Plan, stop: &Stop) -> String {
-    let name = |switch: u32| &plan.topology.switches[switch as usize].name;
     let link = plan.topology.wiring[stop.at.0 as usize][stop.at.1 as usize];
     let site = &plan.topology.links[link as usize];
     let here = End::Switch { switch: stop.at.0, port: stop.at.1 };
-    let other = match if site.a == here { site.b } else { site.a } {
-        End::Host(nic) => plan.topology.nic_name(nic),
-        End::Switch { switch, .. } => name(switch).clone(),
-    };
+    let other = name(plan, if site.a == here { site.b } else { site.a });
     let which = match stop.target {
         PauseTarget::Priority(priority) => format!("priority {priority}"),
         PauseTarget::Flow(number) => format!("flow number {number}"),
     };
-    format!("{} port {} to {other} ({which})", name(stop.at.0), stop.at.1)
+    format!("{} port {} to {other} ({which})", name(plan, here), stop.at.1)
 }
 
 /// The reasons for which each open flow has no hope.
@@ -115,7 +139,6 @@ fn silence(found: &Silence) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millpond_core::Time;
 
     #[test]
     fn a_stall_names_timeouts_only_if_flows_timed_out() {
@@ -129,5 +152,22 @@ mod tests {
         assert!(!tried.contains("waiting"), "{tried}");
         let idle = text(Silence { waiting: 1, ..Silence::default() });
         assert!(idle.starts_with("no event was due any more; 1 flow waiting"), "{idle}");
+    }
+
+    #[test]
+    fn links_that_routes_never_avoid_are_named() {
+        let text = |converge: &str, until: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\n\
+                 hosts-per-leaf = 1\n[[traffic]]\nkind = \"permutation\"\nsize = 1\n[[failure]]\n\
+                 link = [\"leaf1\", \"spine0\"]\nat = \"0us\"\nuntil = \"{until}\"\nconverge = \
+                 \"{converge}\"\n"
+            );
+            let scenario = millpond_scenario::Scenario::parse("astray", &text).unwrap();
+            astray(&scenario.plan(None, &[], None).unwrap())
+        };
+        let named = text("never", "off").unwrap();
+        assert!(named.contains("leaf1 to spine0"), "{named}");
+        assert_eq!((text("50us", "off"), text("never", "200us")), (None, None));
     }
 }
