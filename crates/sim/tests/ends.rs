@@ -89,6 +89,20 @@ fn every_family_takes_part() {
     }
 }
 
+/// SLEEK's probes leave more often than requests to send, and must not put them off for ever.
+#[test]
+fn sleeks_probes_do_not_keep_a_sender_from_asking_for_credit() {
+    let family = vec![
+        ("transport.kind", "uet"),
+        ("transport.uet-control", "both"),
+        ("transport.uet-rto", "10us"),
+        ("transport.uet-sleek", "true"),
+    ];
+    let plan = planned(&family, PATTERNS[5], 29, "8KB", 931).unwrap();
+    let (outcome, _) = simulate(&plan, 1);
+    assert_eq!((&outcome.standstill, outcome.simulated < BOUND), (&None, true));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,

@@ -383,7 +383,8 @@ fn messages_of_a_connection_follow_each_other() {
     pipe.write(3_000);
     pipe.run(Time::from_us(50));
     assert!(!pipe.sender.is_done());
-    // Its answer has come by another connection, and the next is written.
+    // The next message waits until the answer to the first has come by another connection.
+    pipe.sender.is_answered();
     pipe.write(25_000);
     pipe.run(Time::from_us(80));
     let late =

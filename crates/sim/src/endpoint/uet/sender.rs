@@ -330,7 +330,10 @@ impl Sender {
         let full = cfg.wire(cfg.mss as u16) as i64;
         let is_out = self.window(cfg) < self.in_flight.saturating_add(full)
             || self.credit.is_some_and(|credit| credit.left <= 0);
-        let target = self.target(now, senders, cfg);
+        let target = self.target(senders, cfg);
+        if let Some(credit) = &mut self.credit {
+            (credit.asked_at, credit.has_news) = (now, false);
+        }
         self.arm(cfg);
         self.await_probe(now, cfg, false);
         let is_again = again.is_some();
@@ -338,9 +341,8 @@ impl Sender {
     }
 
     /// Up to where credit is wanted, in units, which a packet that leaves now carries.
-    fn target(&mut self, now: Time, senders: u32, cfg: &Config) -> u32 {
-        let Some(credit) = &mut self.credit else { return 0 };
-        (credit.asked_at, credit.has_news) = (now, false);
+    fn target(&self, senders: u32, cfg: &Config) -> u32 {
+        let Some(credit) = &self.credit else { return 0 };
         let packets = (self.written - self.cut).div_ceil(u64::from(cfg.mss));
         let backlog = self.written - self.cut + packets * u64::from(cfg.header);
         let most = match cfg.control.has_window() {
@@ -543,8 +545,10 @@ impl Sender {
         if !probes && !requests {
             return None;
         }
-        let target = self.target(now, senders, cfg);
+        let target = self.target(senders, cfg);
+        // SLEEK's probes ask for no credit, and must not put off the request that does.
         if let Some(credit) = self.credit.as_mut().filter(|_| requests) {
+            (credit.asked_at, credit.has_news) = (now, false);
             credit.requests += 1;
         }
         self.arm(cfg);
