@@ -4,7 +4,7 @@ use crate::args::{CheckArgs, ExplainArgs, JsonArgs};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::say;
-use millpond_core::registry::{Choice, PathProperty};
+use millpond_core::registry::{Choice, PathProperty, Signal};
 use millpond_core::switch::buffer::Capacity;
 use millpond_core::switch::marking::Threshold;
 use millpond_scenario::catalogue::PlaceInfo;
@@ -207,12 +207,15 @@ fn place_json(info: &PlaceInfo) -> serde_json::Value {
             let names = |properties: &[PathProperty]| {
                 properties.iter().map(|p| p.name()).collect::<Vec<_>>()
             };
+            let signals = |signals: &[Signal]| signals.iter().map(|s| s.name()).collect::<Vec<_>>();
             serde_json::json!({
                 "kind": m.kind,
                 "summary": m.about.summary,
                 "source": m.about.source,
                 "needs": names(m.about.needs),
                 "breaks": names(m.about.breaks),
+                "provides": signals(m.about.provides),
+                "reads": signals(m.about.reads),
                 "keys": m.keys.iter().map(|key| key.name()).collect::<Vec<_>>(),
             })
         })

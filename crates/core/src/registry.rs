@@ -7,7 +7,7 @@
 //! schema, the book and the tests learn of the mechanism.
 //!
 //! Invariant: a mechanism that is in no registry does not exist; one that is has a summary, a
-//! source, and its declared needs and breaks.
+//! source, and its declared needs, breaks and signals.
 
 use crate::params::{Key, Params};
 
@@ -32,8 +32,6 @@ pub enum PathProperty {
     SizeAtEdge,
     /// Pause, grant and pure-ACK packets are neither dropped, deflected nor held.
     ControlNeverWaits,
-    /// Data packets carry ranks that tell them apart.
-    RanksAreSet,
     /// Packets of equal senders do not meet at the same instants for ever.
     PhasesMix,
     /// Queues of switches never wait for each other in a circle.
@@ -53,7 +51,6 @@ impl PathProperty {
             PathProperty::LabelFixesPath => "label-fixes-path",
             PathProperty::SizeAtEdge => "size-at-edge",
             PathProperty::ControlNeverWaits => "control-never-waits",
-            PathProperty::RanksAreSet => "ranks-are-set",
             PathProperty::PhasesMix => "phases-mix",
             PathProperty::AcyclicWaits => "acyclic-waits",
         }
@@ -92,7 +89,6 @@ impl PathProperty {
                 "control packets wait or are lost with the data; give them rank 0 and a queue of \
                  their own"
             }
-            PathProperty::RanksAreSet => "all packets look equally important; set transport.rank",
             PathProperty::AcyclicWaits => {
                 "packets off their way wait in paused queues of other switches, and such queues \
                  can wait for each other for ever; turn one of the two off, or give pfc a watchdog"
@@ -102,6 +98,198 @@ impl PathProperty {
                  last place in a full queue, and one flow can lock all others out; turn \
                  host.jitter on"
             }
+        }
+    }
+}
+
+/// A fact that one mechanism writes on packets, or a network has, and that another acts upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Signal {
+    /// How urgent a data packet is.
+    Ranks,
+    /// Which packets must not be dropped early.
+    Colors,
+    /// The path that the sending edge has chosen.
+    Labels,
+    /// Which packets of a flow share a label.
+    Flowcells,
+    /// CE, of congestion that a switch or a limit has met.
+    Marks,
+    /// The class of a packet, which a port may serve first.
+    Priorities,
+    /// The headers of a packet whose payload a switch has cut off.
+    TrimmedHeaders,
+    /// Several paths from a host to another, which a network has or lacks.
+    Paths,
+    /// Another switch beside the one whose port is full, which a network has or lacks.
+    Detours,
+}
+
+impl Signal {
+    /// All of them.
+    pub const ALL: [Signal; 9] = [
+        Signal::Ranks,
+        Signal::Colors,
+        Signal::Labels,
+        Signal::Flowcells,
+        Signal::Marks,
+        Signal::Priorities,
+        Signal::TrimmedHeaders,
+        Signal::Paths,
+        Signal::Detours,
+    ];
+
+    /// The name in documents and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Ranks => "ranks",
+            Signal::Colors => "colors",
+            Signal::Labels => "labels",
+            Signal::Flowcells => "flowcells",
+            Signal::Marks => "marks",
+            Signal::Priorities => "priorities",
+            Signal::TrimmedHeaders => "trimmed-headers",
+            Signal::Paths => "paths",
+            Signal::Detours => "detours",
+        }
+    }
+
+    /// The consequence for its provider where no mechanism reads it, and a reader to choose.
+    pub fn unread(self) -> &'static str {
+        match self {
+            Signal::Ranks => {
+                "switches treat all ranks alike; set switch.admission.kind = \"aifo\", \
+                 switch.queue.kind = \"srpt\", or switch.deflection.kind = \"canary\""
+            }
+            Signal::Colors => {
+                "switches drop important packets like all others; set switch.admission.kind = \
+                 \"color-aware\""
+            }
+            Signal::Labels => {
+                "switches choose paths without the labels; set switch.path.kind = \"labels\""
+            }
+            Signal::Flowcells => {
+                "flowcells overtake each other on their way to the transport; set \
+                 host.receive-offload.kind = \"presto-gro\""
+            }
+            Signal::Marks => {
+                "no sender slows down for a mark; set transport.kind = \"dctcp\", or a key such as \
+                 transport.cubic-ecn"
+            }
+            Signal::Priorities => {
+                "switches serve all priorities alike, and what is urgent waits behind data; set \
+                 switch.queue.kind = \"strict-priority\""
+            }
+            Signal::TrimmedHeaders => {
+                "switches drop the packets of all other transports; set transport.kind = \"uet\""
+            }
+            Signal::Paths => "flows take paths by their hash; set switch.path.kind",
+            Signal::Detours => "a full port drops; set switch.deflection.kind",
+        }
+    }
+
+    /// The consequence for its reader where no mechanism provides it, and a provider to choose.
+    pub fn missing(self) -> &'static str {
+        match self {
+            Signal::Ranks => {
+                "all packets look equally important; set transport.rank.kind = \
+                 \"remaining-bytes\""
+            }
+            Signal::Colors => "all packets have one color; set transport.importance.kind = \"tlt\"",
+            Signal::Labels => {
+                "each flow keeps one path, as with \"ecmp\"; set edge.load-balancing.kind = \
+                 \"presto\""
+            }
+            Signal::Flowcells => {
+                "a flow is one flowcell, in which each gap counts as a loss; set \
+                 edge.load-balancing.kind = \"presto\""
+            }
+            Signal::Marks => {
+                "senders get no sign of congestion but losses; set switch.marking.kind = \"ecn\" \
+                 or \"red\""
+            }
+            Signal::Priorities => {
+                "all packets have one priority, as in a \"fifo\"; set priority in a [[traffic]], \
+                 or choose transport.kind = \"homa\""
+            }
+            Signal::TrimmedHeaders => {
+                "the receiver learns of a loss later; set switch.overflow.kind = \"trim\""
+            }
+            Signal::Paths => {
+                "no flow has a choice; set topology.kind = \"leaf-spine\" with two spines or more"
+            }
+            Signal::Detours => {
+                "a packet of a full port has no other switch to go to; set topology.kind = \
+                 \"leaf-spine\""
+            }
+        }
+    }
+}
+
+/// An event that a mechanism answers: in a run without the mechanism it has to happen, or the
+/// mechanism has nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// A retransmission timer fires.
+    Timeouts,
+    /// A switch drops a packet for want of room.
+    SwitchDrops,
+    /// A receiving host drops a packet for want of room.
+    HostDrops,
+    /// Packets of a flow overtake each other.
+    Reordering,
+    /// A switch marks a packet.
+    Marks,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 5] = [
+        Reason::Timeouts,
+        Reason::SwitchDrops,
+        Reason::HostDrops,
+        Reason::Reordering,
+        Reason::Marks,
+    ];
+
+    /// The events in a sentence after "no".
+    pub fn events(self) -> &'static str {
+        match self {
+            Reason::Timeouts => "timeouts",
+            Reason::SwitchDrops => "drops at switches",
+            Reason::HostDrops => "drops at receiving hosts",
+            Reason::Reordering => "packets out of order",
+            Reason::Marks => "marks",
+        }
+    }
+
+    /// The verb of the mechanism in a sentence after "has nothing to".
+    pub fn verb(self) -> &'static str {
+        match self {
+            Reason::Timeouts | Reason::SwitchDrops | Reason::HostDrops => "prevent",
+            Reason::Reordering => "put in order",
+            Reason::Marks => "react to",
+        }
+    }
+
+    /// The places in `summary.json` of the counters that count the events.
+    pub fn counters(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Reason::Timeouts => &[&["timeouts"]],
+            Reason::SwitchDrops => &[
+                &["packets", "dropped_by", "queue-full"],
+                &["packets", "dropped_by", "shared-buffer"],
+                &["packets", "dropped_by", "early"],
+                &["packets", "dropped_by", "color"],
+                &["packets", "dropped_by", "no-deflection"],
+                &["packets", "dropped_by", "evicted"],
+            ],
+            Reason::HostDrops => &[
+                &["packets", "dropped_by", "receive-ring"],
+                &["packets", "dropped_by", "virtual-switch"],
+            ],
+            Reason::Reordering => &[&["packets", "out_of_order"]],
+            Reason::Marks => &[&["packets", "ecn_marked"]],
         }
     }
 }
@@ -119,6 +307,29 @@ pub struct About {
     pub breaks: &'static [PathProperty],
     /// The properties that it gives back after others broke them.
     pub restores: &'static [PathProperty],
+    /// The signals that it gives to other mechanisms.
+    pub provides: &'static [Signal],
+    /// The signals of other mechanisms that it acts upon.
+    pub reads: &'static [Signal],
+    /// Of the signals that it provides and reads, those that it works without.
+    pub alone: &'static [Signal],
+    /// The event that it answers, if without that event it does nothing.
+    pub answers: Option<Reason>,
+}
+
+impl About {
+    /// A mechanism that assumes and changes nothing.
+    pub const PLAIN: About = About {
+        summary: "",
+        source: "",
+        needs: &[],
+        breaks: &[],
+        restores: &[],
+        provides: &[],
+        reads: &[],
+        alone: &[],
+        answers: None,
+    };
 }
 
 /// One line of a registry, as the CLI and the documents see it.

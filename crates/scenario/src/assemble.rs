@@ -69,8 +69,12 @@ pub(crate) fn assemble(
     settle(&mut s, &topology);
     let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
     let resolved = resolved::write(&s);
+    let answers = composition::answers(&s, composition::Shape::of(&topology));
     Some(Plan {
         name: s.run.name,
+        about: s.run.about,
+        variant_about: String::new(),
+        answers,
         seed: s.run.seed,
         variant: variant.map(str::to_string),
         horizon,
@@ -177,6 +181,7 @@ fn warn(s: &Settings, topology: &Topology, traffic: &traffic::TrafficPlan, repor
     let shape = composition::Shape::of(topology);
     report.warnings.extend(composition::check(&composition::chosen(s), shape));
     report.warnings.extend(composition::check_hosts(s));
+    report.halves = composition::halves(s, shape);
 }
 
 /// Whether a source of traffic names a file.

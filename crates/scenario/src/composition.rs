@@ -4,18 +4,23 @@
 //! breaks and another restores is not a warning, nor is one that the mechanism's own parameters
 //! have taken away.
 //!
+//! Signals are a second kind of dependence: one mechanism writes ranks, colors, labels, marks or
+//! priorities on packets, and another one acts upon them. Where one of the two is missing, the
+//! other one has no effect, or harms. A [`Half`] is such a mechanism.
+//!
 //! TLT beside Canary is outside of needs and breaks, which are of two mechanisms: this pair fights
 //! only through `color-aware`, which refuses nothing without TLT's colors.
 
 use crate::choices::Visit;
 use crate::rdma::RecoveryParams;
+use crate::settings::failure::Losable;
 use crate::settings::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
 use millpond_core::Time;
 use millpond_core::limit::Direction;
-use millpond_core::registry::{About, Choice, PathProperty};
+use millpond_core::registry::{About, Choice, PathProperty, Reason, Signal};
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::switch::pause::PauseParams;
 use millpond_core::switch::site::Auto;
@@ -35,6 +40,19 @@ pub struct Chosen {
     pub timers: &'static str,
     /// The consequence of reordering to it, and the repair.
     pub reordering: &'static str,
+    /// Of the signals that it provides and reads, what it works without.
+    pub alone: &'static [Signal],
+    /// Of them, those that its parameters turn off.
+    pub ignores: &'static [Signal],
+}
+
+impl Chosen {
+    fn provides(&self, signal: Signal) -> bool {
+        self.about.provides.contains(&signal) && !self.ignores.contains(&signal)
+    }
+    fn reads(&self, signal: Signal) -> bool {
+        self.about.reads.contains(&signal) && !self.ignores.contains(&signal)
+    }
 }
 
 /// All that is chosen, as the walk meets it.
@@ -49,7 +67,8 @@ impl Visit for All {
 fn of<C: Choice>(choice: &C) -> Chosen {
     let (place, kind, about) = (C::place().path, choice.kind(), choice.about());
     let reordering = PathProperty::FifoPerFlow.consequence();
-    Chosen { place, kind, about, spares: &[], timers: MIN_RTO, reordering }
+    let (alone, ignores) = (about.alone, &[]);
+    Chosen { place, kind, about, spares: &[], timers: MIN_RTO, reordering, alone, ignores }
 }
 
 const MIN_RTO: &str = "transport.min-rto";
@@ -121,7 +140,11 @@ fn transport(s: &Settings, kind: &TransportKind) -> Chosen {
     };
     let chosen = of(kind);
     let reordering = if is_tcp { chosen.reordering } else { TELEMETRY };
-    Chosen { spares, reordering, ..chosen }
+    let ignores: &[Signal] = if kind.declares_ecn() { &[] } else { &[Signal::Marks] };
+    // A network that pauses holds senders back without marks.
+    let pauses = s.switch.pause.kind() != "none";
+    let alone = if pauses && chosen.alone.is_empty() { &[Signal::Marks] } else { chosen.alone };
+    Chosen { spares, reordering, ignores, alone, ..chosen }
 }
 
 /// The needs of a limit and what it takes away depend on which packets it sees.
@@ -134,7 +157,9 @@ fn limit(limit: &LimitSettings) -> Chosen {
         (Direction::Ingress | Direction::Both, IngressMode::Enforce) => &INGRESS,
         (Direction::Egress, _) | (Direction::Both, IngressMode::MarkOnly) => &EGRESS,
     };
-    Chosen { about, ..chosen }
+    let alone: &[Signal] = if p.mark_only { &[] } else { chosen.alone };
+    let ignores: &[Signal] = if p.observe { &[Signal::Marks] } else { &[] };
+    Chosen { about, alone, ignores, ..chosen }
 }
 
 /// All mechanisms of a scenario, along the packet's path.
@@ -150,6 +175,10 @@ pub fn chosen(s: &Settings) -> Vec<Chosen> {
     {
         let own = list.iter_mut().filter(|chosen| chosen.place == "switch.pause");
         own.for_each(|chosen| chosen.spares = &[PathProperty::AcyclicWaits]);
+    }
+    if !s.is_written("switch.marking") {
+        let unasked = list.iter_mut().filter(|chosen| chosen.place == "switch.marking");
+        unasked.for_each(|chosen| chosen.alone = &[Signal::Marks]);
     }
     if let NicChoice::Own(marking) = &s.nic.marking {
         list.push(of(marking));
@@ -190,6 +219,8 @@ pub fn check_hosts(s: &Settings) -> Option<String> {
 pub struct Shape {
     /// Some host has several paths to another; otherwise path choice breaks nothing.
     pub multipath: bool,
+    /// There are several switches; otherwise no packet can be deflected.
+    pub has_detours: bool,
     /// Two hosts have equal links, and there is a third to send to; otherwise exact hosts break
     /// nothing.
     pub has_equals: bool,
@@ -203,7 +234,8 @@ impl Shape {
             hosts.iter().map(|link| (link.rate.bps(), link.delay.as_ps())).collect();
         links.sort_unstable();
         let has_equals = links.len() > 2 && links.windows(2).any(|pair| pair[0] == pair[1]);
-        Shape { multipath: topology.is_multipath(), has_equals }
+        let has_detours = topology.switches.len() > 1;
+        Shape { multipath: topology.is_multipath(), has_detours, has_equals }
     }
 
     /// Whether a mechanism of this place can break anything.
@@ -243,6 +275,102 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     warnings
 }
 
+/// A mechanism whose signal nobody reads or provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Half {
+    place: &'static str,
+    kind: &'static str,
+    signal: Signal,
+    /// It reads the signal, and nobody provides it; else the other way round.
+    reads: bool,
+}
+
+impl Half {
+    /// The sentence with the consequence, the missing key and a value for it.
+    pub(crate) fn text(&self) -> String {
+        let Half { place, kind, signal, reads } = self;
+        let (does, lacks, consequence) = match reads {
+            true => ("reads", "nothing provides", signal.missing()),
+            false => ("provides", "nothing reads", signal.unread()),
+        };
+        let name = signal.name();
+        format!("{place} \"{kind}\" {does} {name}, which {lacks}: {consequence}")
+    }
+
+    /// Whether the mechanism is also in a variant of the scenario that has its counterpart: then
+    /// the scenario has it for that variant. Paths are the network's, which variants share.
+    pub(crate) fn is_whole_in(&self, other: &Settings) -> bool {
+        let has = |c: &Chosen| (c.place, c.kind) == (self.place, self.kind);
+        let shape = Shape { multipath: true, has_detours: true, has_equals: true };
+        !matches!(self.signal, Signal::Paths | Signal::Detours)
+            && chosen(other).iter().any(has)
+            && !halves(other, shape).contains(self)
+    }
+}
+
+/// A chosen mechanism, and the event that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Where it is chosen: "transport.importance".
+    pub place: &'static str,
+    /// Which it is: "tlt".
+    pub kind: &'static str,
+    /// The event.
+    pub reason: Reason,
+}
+
+/// The mechanisms that answer an event. One that restores order is left out where another one
+/// causes the disorder.
+pub(crate) fn answers(s: &Settings, shape: Shape) -> Vec<Answer> {
+    let all = chosen(s);
+    let disorders = all
+        .iter()
+        .any(|c| c.about.breaks.contains(&PathProperty::FifoPerFlow) && shape.lets_break(c.place));
+    let of = |c: &Chosen| {
+        let reason = c.about.answers.filter(|of| *of != Reason::Reordering || !disorders)?;
+        Some(Answer { place: c.place, kind: c.kind, reason })
+    };
+    all.iter().filter_map(of).collect()
+}
+
+/// The halves of mechanisms in a scenario. Keys outside of any mechanism count as well: priorities
+/// of traffic, losses by color, and the paths of the network.
+pub(crate) fn halves(s: &Settings, shape: Shape) -> Vec<Half> {
+    let runs = |c: &Chosen| {
+        let has_traffic = !s.traffic.is_empty() && s.programs.is_empty();
+        c.place != "transport" || !has_traffic || s.kinds().any(|kind| kind.kind() == c.kind)
+    };
+    let mut all = chosen(s);
+    all.retain(runs);
+    let answers = [s.rdma.ack_priority, s.rdma.nack_priority, s.rdma.cnp_priority];
+    let has_priorities =
+        || s.traffic.iter().any(|t| t.common.priority > 0) || answers.iter().any(Option::is_some);
+    let loses_by_color = || s.failures.iter().any(|f| f.losable == Losable::Unimportant);
+    let is_provided = |signal| match signal {
+        Signal::Paths => shape.multipath,
+        Signal::Detours => shape.has_detours,
+        Signal::Priorities if has_priorities() => true,
+        _ => all.iter().any(|c| c.provides(signal)),
+    };
+    let is_read = |signal| {
+        signal == Signal::Colors && loses_by_color() || all.iter().any(|c| c.reads(signal))
+    };
+    let mut halves = Vec::new();
+    for c in &all {
+        for signal in Signal::ALL.into_iter().filter(|signal| !c.alone.contains(signal)) {
+            let half = |reads| Half { place: c.place, kind: c.kind, signal, reads };
+            if c.reads(signal) && !is_provided(signal) {
+                halves.push(half(true));
+            }
+            if c.provides(signal) && !is_read(signal) {
+                halves.push(half(false));
+            }
+        }
+    }
+    halves.dedup();
+    halves
+}
+
 /// Two repairs of one loss: TLT's threshold refuses packets, and Canary deflects them.
 fn fights(chosen: &[Chosen]) -> Option<String> {
     let has = |place, kind| chosen.iter().any(|c| (c.place, c.kind) == (place, kind));
@@ -276,30 +404,15 @@ fn consequence(need: PathProperty, needy: &Chosen, breaker: &Chosen) -> String {
 mod tests {
     use super::*;
 
-    const TCP: About = About {
-        summary: "",
-        source: "",
-        needs: &[PathProperty::FifoPerFlow],
-        breaks: &[],
-        restores: &[],
-    };
-    const SPRAY: About = About {
-        summary: "",
-        source: "",
-        needs: &[],
-        breaks: &[PathProperty::FifoPerFlow],
-        restores: &[],
-    };
-    const ORDER: About = About {
-        summary: "",
-        source: "",
-        needs: &[],
-        breaks: &[],
-        restores: &[PathProperty::FifoPerFlow],
-    };
+    const TCP: About =
+        About { summary: "", source: "", needs: &[PathProperty::FifoPerFlow], ..About::PLAIN };
+    const SPRAY: About =
+        About { summary: "", source: "", breaks: &[PathProperty::FifoPerFlow], ..About::PLAIN };
+    const ORDER: About =
+        About { summary: "", source: "", restores: &[PathProperty::FifoPerFlow], ..About::PLAIN };
 
-    const MANY: Shape = Shape { multipath: true, has_equals: true };
-    const ONE: Shape = Shape { multipath: false, has_equals: true };
+    const MANY: Shape = Shape { multipath: true, has_detours: true, has_equals: true };
+    const ONE: Shape = Shape { multipath: false, has_detours: false, has_equals: true };
 
     #[test]
     fn a_broken_need_is_named_unless_restored_or_without_effect() {
@@ -311,6 +424,8 @@ mod tests {
             spares: &[],
             timers: MIN_RTO,
             reordering,
+            alone: &[],
+            ignores: &[],
         };
         let tcp = of("transport", "newreno", &TCP);
         let spray = of("switch.path", "spray", &SPRAY);
@@ -483,7 +598,11 @@ mod tests {
                  }}\n[transport]\n{transport}\n[[traffic]]\nname = \"p\"\nkind = \
                  \"permutation\"\nsize = 1000\n"
             );
-            crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap().warnings
+            let plan =
+                crate::Scenario::parse("test", &text).unwrap().plan(None, &[], None).unwrap();
+            let mut warnings = plan.warnings;
+            warnings.retain(|warning| !warning.contains(", which nothing "));
+            warnings
         };
         for transport in ["kind = \"newreno\"", "kind = \"cubic\""] {
             for off in ["\"off\"", "{ kind = \"none\" }"] {

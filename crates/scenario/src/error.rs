@@ -6,6 +6,7 @@
 //!
 //! Invariant: text from outside ends here or in a plan, never in a panic.
 
+use crate::composition::Half;
 use crate::excerpt::Excerpt;
 use crate::source::{Sources, Span};
 use miette::SourceSpan;
@@ -218,6 +219,8 @@ impl fmt::Display for Errors {
 pub(crate) struct Report {
     pub problems: Vec<(Span, Problem, Option<String>)>,
     pub warnings: Vec<String>,
+    /// The mechanisms whose counterpart is missing.
+    pub halves: Vec<Half>,
     /// The problems that have been pushed: each is reported once, though several variants meet it.
     seen: HashSet<(Span, Problem)>,
 }

@@ -21,7 +21,6 @@ const PROPERTIES: &[PathProperty] = &[
     PathProperty::LabelFixesPath,
     PathProperty::SizeAtEdge,
     PathProperty::ControlNeverWaits,
-    PathProperty::RanksAreSet,
     PathProperty::PhasesMix,
     PathProperty::AcyclicWaits,
 ];
@@ -185,6 +184,12 @@ fn explain_kind(out: &mut String, place: &PlaceInfo, kind: &KindInfo) {
     {
         if !list.is_empty() {
             let list: Vec<&str> = list.iter().map(|p| p.name()).collect();
+            let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
+        }
+    }
+    for (what, list) in [("provides", about.provides), ("reads", about.reads)] {
+        if !list.is_empty() {
+            let list: Vec<&str> = list.iter().map(|signal| signal.name()).collect();
             let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
         }
     }

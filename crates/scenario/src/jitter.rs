@@ -29,7 +29,7 @@ millpond_core::params! {
 }
 
 const fn without(summary: &'static str) -> About {
-    About { summary, source: "", needs: &[], breaks: &[], restores: &[] }
+    About { summary, source: "", ..About::PLAIN }
 }
 
 const NONE: About = About {
@@ -40,9 +40,7 @@ const UNIFORM: About = About {
     summary: "each packet is late by a time drawn evenly from a range, once where it leaves and \
               once where it arrives",
     source: "Floyd and Jacobson: On traffic phase effects in packet-switched gateways, 1992",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 millpond_core::registry! {

@@ -19,7 +19,7 @@ millpond_core::params! {
 }
 
 const fn about(summary: &'static str, source: &'static str) -> About {
-    About { summary, source, needs: &[], breaks: &[], restores: &[] }
+    About { summary, source, ..About::PLAIN }
 }
 const HASH: About = about(
     "by the connection's hash, among the pairs of NICs with the fewest switches between them",

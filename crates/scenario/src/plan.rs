@@ -8,6 +8,7 @@ use crate::application::ApplicationPlan;
 pub use crate::capture::failures::FailurePlan;
 pub use crate::capture::{CapturePlan, ConnectionCapture, QueueCapture, Tap};
 use crate::choices::{Choices, EdgeChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
+use crate::composition::Answer;
 use crate::host::switch_facts;
 pub use crate::host::{HostPlan, NicPlan};
 use crate::limit::LimitPlan;
@@ -35,6 +36,12 @@ use std::sync::Arc;
 pub struct Plan {
     /// The scenario's name.
     pub name: String,
+    /// The scenario's own description, a sentence or two; empty without one.
+    pub about: String,
+    /// The same of the variant.
+    pub variant_about: String,
+    /// The mechanisms that answer an event.
+    pub answers: Vec<Answer>,
     /// The seed of every random stream.
     pub seed: u64,
     /// Which variant this is, if one was chosen.

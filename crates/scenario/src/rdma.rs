@@ -167,15 +167,13 @@ const GO_BACK_N: About = About {
     summary: "the receiver drops what is out of order, and the sender goes back to what is missing",
     source: "InfiniBand Architecture Specification 1.2.1 §9.7; HPCC's released simulator",
     needs: &[PathProperty::FifoPerFlow],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 const SELECTIVE: About = About {
     summary: "the receiver keeps what is out of order, and the sender sends what is missing alone",
     source: "IRN, SIGCOMM 2018",
     needs: &[PathProperty::FifoPerFlow, PathProperty::TimersRun],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 millpond_core::registry! {

@@ -52,7 +52,8 @@ pub fn reference() -> String {
         );
     }
     out.push_str(
-        "\n## `[[variant]]`\n\n`name`, and `set`: a table of dotted keys in quotes and their \
+        "\n## `[[variant]]`\n\n`name`, `about` (a sentence or two for the first lines of \
+         outputs), and `set`: a table of dotted keys in quotes and their \
          values, such as `{ \"switch.path.kind\" = \"spray\" }`; a traffic's keys are \
          `traffic.NAME.KEY`. Setting a `kind` resets its table to that kind's defaults; the \
          transport's common keys and a traffic's name, start and stop stay.\n",
@@ -177,6 +178,12 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
         {
             if !list.is_empty() {
                 let list: Vec<String> = list.iter().map(|p| format!("`{}`", p.name())).collect();
+                let _ = writeln!(out, "\n{what} {}.", list.join(", "));
+            }
+        }
+        for (what, list) in [("Provides", about.provides), ("Reads", about.reads)] {
+            if !list.is_empty() {
+                let list: Vec<String> = list.iter().map(|s| format!("`{}`", s.name())).collect();
                 let _ = writeln!(out, "\n{what} {}.", list.join(", "));
             }
         }

@@ -7,6 +7,7 @@
 //! files.
 
 use crate::assemble::assemble;
+use crate::composition::Half;
 use crate::error::{Errors, Problem, Report, suggestion};
 use crate::files::{Files, FilesAt};
 use crate::idle;
@@ -42,6 +43,8 @@ pub struct Scenario {
 #[derive(Clone, Debug)]
 struct Variant {
     name: String,
+    /// In a sentence or two; empty if it has none.
+    about: String,
     set: Vec<Override>,
 }
 
@@ -162,7 +165,12 @@ impl Scenario {
             if report.is_clean() { assemble(settings, files, variant, &mut report) } else { None };
         match plan {
             Some(mut plan) if report.is_clean() => {
+                let halves = self.without_counterpart(index, &changes, &report.halves);
+                report.warnings.extend(halves.iter().map(Half::text));
                 plan.warnings = report.warnings;
+                if let Some(at) = index {
+                    plan.variant_about.clone_from(&self.variants[at].about);
+                }
                 Ok(plan)
             }
             _ => Err(report.into_errors(&sources)),
@@ -218,6 +226,24 @@ impl Scenario {
             settings.run.name = self.stem.clone();
         }
         settings
+    }
+
+    /// The halves of mechanisms that are whole in no other variant (or the scenario without any).
+    fn without_counterpart(
+        &self,
+        variant: Option<usize>,
+        changes: &[Override],
+        halves: &[Half],
+    ) -> Vec<Half> {
+        let mut left = halves.to_vec();
+        let mut others =
+            [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
+        while let (false, Some(other)) = (left.is_empty(), others.next()) {
+            let mut report = Report::default();
+            let other = self.settings(other, changes, &mut report);
+            left.retain(|half| !report.is_clean() || !half.is_whole_in(&other));
+        }
+        left
     }
 
     /// A `--set` that this variant does not use is no error if another one (or the scenario without
@@ -297,7 +323,7 @@ fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
 }
 
 fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
-    let mut variant = Variant { name: String::new(), set: Vec::new() };
+    let mut variant = Variant { name: String::new(), about: String::new(), set: Vec::new() };
     for entry in &table.entries {
         match (entry.key.as_str(), &entry.node.datum) {
             ("name", Datum::Text(name)) => {
@@ -306,8 +332,11 @@ fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
                 }
                 variant.name = name.clone();
             }
+            ("about", Datum::Text(about)) => variant.about = about.clone(),
             ("set", Datum::Table(set)) => variant.set = from_table(set, report),
-            ("name", _) => report.value(entry.node.span, "variant.name", "expected a text"),
+            (key @ ("name" | "about"), _) => {
+                report.value(entry.node.span, &format!("variant.{key}"), "expected a text");
+            }
             ("set", _) => report.value(
                 entry.node.span,
                 "variant.set",
@@ -315,7 +344,7 @@ fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {
             ),
             (key, _) => {
                 let problem = Problem::UnknownKey { key: key.into(), table: "[[variant]]".into() };
-                report.push(entry.key_span, problem, suggestion(key, &["name", "set"]));
+                report.push(entry.key_span, problem, suggestion(key, &["name", "about", "set"]));
             }
         }
     }

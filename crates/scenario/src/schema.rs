@@ -42,6 +42,10 @@ pub fn schema() -> Value {
     root.insert("traffic".into(), list(kinds("traffic", &traffic)));
     let mut variant = object(Map::from_iter([
         ("name".to_string(), json!({ "type": "string", "description": "The variant's name." })),
+        (
+            "about".to_string(),
+            json!({ "type": "string", "description": "A sentence or two that describe it." }),
+        ),
         ("set".to_string(), changes()),
     ]));
     variant["description"] =

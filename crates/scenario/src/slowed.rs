@@ -12,8 +12,9 @@ use crate::plan::Plan;
 use millpond_core::{Rate, Time};
 
 /// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "name",
+    "about",
     "kernel",
     "shows",
     "classes",

@@ -8,7 +8,6 @@ use crate::error::{Problem, Report};
 use crate::host::{HostPlan, switch_facts};
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
-use millpond_core::congestion::Family;
 use millpond_core::registry::Choice;
 use millpond_core::switch::admission::{AdmissionParams, AifoForm};
 use millpond_core::switch::buffer::{BufferParams, PerPortParams, PoolsParams, SharedParams};
@@ -28,7 +27,6 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     cells(s, report);
     pause(s, report);
     scheduler(s, report);
-    messages(s, report);
     trimming(s, report);
 }
 
@@ -185,24 +183,9 @@ fn scheduler(s: &Settings, report: &mut Report) {
     }
 }
 
-/// Priorities that receivers set are for switches that serve by them.
-fn messages(s: &Settings, report: &mut Report) {
-    let queue = s.switch.queue.kind();
-    if let Some(kind) = s.kinds().find(|kind| kind.demands().family == Family::Homa)
-        && !matches!(s.switch.queue, QueueParams::StrictPriority(_))
-    {
-        report.warnings.push(format!(
-            "transport \"{}\" sets priorities, and switch.queue \"{queue}\" serves by none: short \
-             messages wait behind long ones; use \"strict-priority\"",
-            kind.kind()
-        ));
-    }
-}
-
 /// Trimmed packets go before data, and have room of their own.
 fn trimming(s: &Settings, report: &mut Report) {
     let trims = !matches!(s.switch.overflow, OverflowParams::Drop(_));
-    let has_packets = s.kinds().any(|kind| kind.demands().family == Family::Uet);
     if trims && !matches!(s.switch.queue, QueueParams::StrictPriority(_)) {
         let text = format!(
             "switch.overflow \"trim\" sends headers on before data, and switch.queue \"{}\" does \
@@ -211,13 +194,6 @@ fn trimming(s: &Settings, report: &mut Report) {
         );
         let help = "write queue = { kind = \"strict-priority\" }";
         report.help(s.place("switch.overflow"), Problem::Impossible(text), help);
-    }
-    if trims && !has_packets {
-        report.warnings.push(
-            "switch.overflow \"trim\" trims packets of transport \"uet\" alone, and no traffic has \
-             it"
-            .into(),
-        );
     }
 }
 

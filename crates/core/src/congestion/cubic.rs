@@ -12,14 +12,14 @@ use super::{
     Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
 };
 use crate::Time;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "grows its window along a cubic of the time since the last loss",
     source: "RFC 9438",
     needs: LOSS_BASED,
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -17,16 +17,15 @@
 //! ≤ 1.
 
 use super::{Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::site::Auto;
 use crate::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About = About {
     summary: "cuts a queue pair's rate when notified of marks, and brings it back in stages",
     source: "DCQCN, SIGCOMM 2015; HPCC's released simulator",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -15,14 +15,14 @@ use super::newreno::NewReno;
 use super::{
     Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
 };
-use crate::registry::About;
+use crate::registry::{About, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "cuts its window in proportion to the fraction of bytes that met congestion",
     source: "RFC 8257; DCTCP, SIGCOMM 2010",
     needs: LOSS_BASED,
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::choice! {

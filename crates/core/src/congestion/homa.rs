@@ -7,16 +7,15 @@
 
 use super::{Demands, Family, Law, Shared};
 use crate::params::{Field, Form, Value, ValueError};
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::site::Auto;
 use crate::{Bytes, Time};
 
 pub(super) const ABOUT: About = About {
     summary: "receivers grant what may be sent, shortest messages first, and set its priorities",
     source: "Homa, SIGCOMM 2018; PlatformLab/Homa",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Priorities],
+    ..About::PLAIN
 };
 
 /// Sizes that ascend, at most six: what is above the last is a class of its own, and of eight

@@ -26,8 +26,7 @@ pub(super) const ABOUT: About = About {
     summary: "steers a queue pair's rate by what every switch on its way writes on its packets",
     source: "HPCC, SIGCOMM 2019, algorithm 1, and its released simulator",
     needs: &[PathProperty::FifoPerFlow],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -17,15 +17,15 @@
 use super::newreno::NewReno;
 use super::{Acked, Cut, Demands, Echo, Family, Growth, LOSS_BASED, Law, Path, Shared, Window};
 use crate::Time;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "spreads a connection over several subflows, each by its own path, with linked \
               windows",
     source: "RFC 8684; RFC 6356; OLIA, CoNEXT 2012",
     needs: LOSS_BASED,
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -4,14 +4,14 @@
 //! acknowledged.
 
 use super::{Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Shared, Window};
-use crate::registry::About;
+use crate::registry::{About, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "halves its window on loss, grows by one segment a round trip",
     source: "RFC 5681, RFC 6582, RFC 6675",
     needs: LOSS_BASED,
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -25,8 +25,7 @@ pub(super) const ABOUT: About = About {
               way",
     source: "PowerTCP, NSDI 2022, algorithm 1, and its released simulator",
     needs: &[PathProperty::FifoPerFlow],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -13,15 +13,14 @@ use super::{
     Acked, Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step,
 };
 use crate::Rate;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::site::Auto;
 
 pub(super) const ABOUT: About = About {
     summary: "DCTCP for queue pairs: cuts a rate in proportion to the share of marked packets",
     source: "HPCC's released simulator; DCTCP, SIGCOMM 2010",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -20,8 +20,7 @@ pub(super) const ABOUT: About = About {
     summary: "steers the delay to a target, with windows below one segment where many flows meet",
     source: "Swift, SIGCOMM 2020",
     needs: &[PathProperty::FifoPerFlow, PathProperty::TimersRun],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -18,15 +18,15 @@
 //! it.
 
 use super::{Acked, Cause, Cut, Demands, Echo, Law, Quantity, RATE, Shared, Told, Window, in_gbps};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::{Rate, Time};
 
 pub(super) const ABOUT: About = About {
     summary: "steers a rate by marks and what was delivered, as a user-level TCP does",
     source: "TAS, EuroSys 2019, and its released code (tas/slow/cc.c)",
     needs: &[PathProperty::FifoPerFlow, PathProperty::TimersRun, PathProperty::LossIsSignal],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -17,9 +17,7 @@ use crate::{Rate, Time};
 pub(super) const ABOUT: About = About {
     summary: "steers a queue pair's rate by the gradient of its round-trip time",
     source: "TIMELY, SIGCOMM 2015, algorithm 1, and HPCC's released simulator",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -7,7 +7,7 @@
 
 use super::{Demands, Echo, Family, Law, Shared};
 use crate::edge::entropy::UetPathChoice;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::switch::site::Auto;
 use crate::{Bytes, Time};
 
@@ -16,7 +16,10 @@ pub(super) const ABOUT: About = About {
     source: "Ultra Ethernet 1.0 as uet-htsim has it; NSCC, RCCC",
     needs: &[PathProperty::ControlNeverWaits],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
-    restores: &[],
+    provides: &[Signal::Priorities],
+    reads: &[Signal::Marks, Signal::TrimmedHeaders],
+    alone: &[Signal::Priorities, Signal::Marks, Signal::TrimmedHeaders],
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -17,7 +17,7 @@ pub use super::rule::{Opening, Rule};
 
 use super::plb::{self, PlbParams};
 use super::schedule::{Order, Turn};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::units::{Bytes, Time};
 
 crate::params! {
@@ -55,20 +55,16 @@ crate::params! {
     }
 }
 
-const UNSPREAD: About = About {
-    summary: "the edge labels nothing",
-    source: "",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+const UNSPREAD: About = About { summary: "the edge labels nothing", source: "", ..About::PLAIN };
 const PRESTO: About = About {
     summary: "flowcells of up to 64 KB, each on the next of the disjoint paths",
     source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
              2015, section 3.1",
     needs: &[PathProperty::LabelFixesPath, PathProperty::SizeAtEdge],
     breaks: &[PathProperty::FifoPerFlow],
-    restores: &[],
+    provides: &[Signal::Labels, Signal::Flowcells],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 const FLOWLET: About = About {
     summary: "a flow that has paused goes on over the next of the disjoint paths",
@@ -76,7 +72,9 @@ const FLOWLET: About = About {
              2004; as compared with in Presto",
     needs: &[PathProperty::LabelFixesPath],
     breaks: &[PathProperty::FifoPerFlow],
-    restores: &[],
+    provides: &[Signal::Labels],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -25,7 +25,7 @@ use super::rule::{Opening, Rule};
 use super::schedule::Order;
 use crate::counters::Named;
 use crate::packet::{FlowId, HostId};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,9 @@ pub(super) const ABOUT: About = About {
              for data center networks, NSDI 2010",
     needs: &[PathProperty::LabelFixesPath],
     breaks: &[PathProperty::FifoPerFlow],
-    restores: &[],
+    provides: &[Signal::Labels],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 /// A flow keeps the label that it began with.

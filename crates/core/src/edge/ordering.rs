@@ -18,7 +18,7 @@
 //! that never expires the output is in order but for copies of what was delivered; input in order
 //! passes through, and allocates nothing.
 
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -35,20 +35,15 @@ crate::params! {
     }
 }
 
-const UNORDERED: About = About {
-    summary: "packets reach the transport as they come",
-    source: "",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+const UNORDERED: About =
+    About { summary: "packets reach the transport as they come", source: "", ..About::PLAIN };
 const TIMEOUT: About = About {
     summary: "packets that arrive early wait for the gap before them, up to a timeout",
     source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
              CoNEXT 2021",
-    needs: &[],
-    breaks: &[],
     restores: &[PathProperty::FifoPerFlow],
+    answers: Some(Reason::Reordering),
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -14,16 +14,18 @@
 
 use super::Heard;
 use crate::random::mix64;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason, Signal};
 use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "a flow draws a new label after rounds in which much of it was marked",
     source: "Qureshi et al.: PLB: Congestion Signals are Simple and Effective for Network Load \
              Balancing, SIGCOMM 2022; Linux 6.2",
-    needs: &[],
     breaks: &[PathProperty::FifoPerFlow],
-    restores: &[],
+    provides: &[Signal::Labels],
+    reads: &[Signal::Marks, Signal::Paths],
+    answers: Some(Reason::Marks),
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -17,7 +17,7 @@
 //! Invariant: a packet that is sent again carries the rank of its first time, divided by what its
 //! retransmissions call for; what is acknowledged is forgotten.
 
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,31 +50,22 @@ crate::params! {
     }
 }
 
-const NONE: &[PathProperty] = &[];
-const UNRANKED: About = About {
-    summary: "packets carry no rank",
-    source: "",
-    needs: NONE,
-    breaks: &[PathProperty::RanksAreSet],
-    restores: NONE,
-};
+const UNRANKED: About = About { summary: "packets carry no rank", ..About::PLAIN };
 const REMAINING_BYTES: About = About {
     summary: "bytes left of the message, from the packet's first byte on; halved for each \
               retransmission",
     source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
              CoNEXT 2021",
-    needs: NONE,
-    breaks: NONE,
-    restores: NONE,
+    provides: &[Signal::Ranks],
+    ..About::PLAIN
 };
 const ATTAINED_SERVICE: About = About {
     summary: "packets sent before it in the burst (least attained service); halved for each \
               retransmission",
     source: "Abdous, Sharafzadeh, Ghorbani: Burst-tolerant datacenter networks with Vertigo, \
              CoNEXT 2021",
-    needs: NONE,
-    breaks: NONE,
-    restores: NONE,
+    provides: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -32,23 +32,23 @@ pub use rate::RateMarker;
 pub use window::{First, Force, Forced, LostRounds, Sent, Standing, TltParams, WindowMarker};
 
 use crate::packet;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason, Signal};
 
 crate::params! {
     /// All packets are alike.
     pub struct AlikeParams {}
 }
 
-const ALIKE: About =
-    About { summary: "all packets are alike", source: "", needs: &[], breaks: &[], restores: &[] };
+const ALIKE: About = About { summary: "all packets are alike", source: "", ..About::PLAIN };
 const WINDOW: About = About {
     summary: "one data packet a flow is important, and its echo: what was sent before it and is \
               not echoed is lost",
     source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
              2021",
     needs: &[PathProperty::FifoPerFlow, PathProperty::ImportantSurvives, PathProperty::TimersRun],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Colors],
+    answers: Some(Reason::Timeouts),
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -21,16 +21,12 @@ use crate::units::Time;
 const EXACT: About = About {
     summary: "decisions read the queue as it is",
     source: "the usual model of simulations",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 const REFRESHED: About = About {
     summary: "decisions read a copy of the queue's length, renewed every period",
     source: "Canary: recirculating packets carry queue lengths from egress to ingress",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::choice! {

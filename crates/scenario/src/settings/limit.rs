@@ -3,7 +3,7 @@
 use crate::settings::hosts::HostSet;
 pub use millpond_core::limit::IngressMode;
 use millpond_core::limit::{Direction, LimitParams};
-use millpond_core::registry::{About, Choice, PathProperty};
+use millpond_core::registry::{About, Choice, PathProperty, Signal};
 use millpond_core::{Bytes, Rate, params, registry};
 
 params! {
@@ -54,7 +54,9 @@ const NRM: About = About {
     source: "NRM, Linux Plumbers Conference 2018; Linux samples/bpf/hbm*",
     needs: &[PathProperty::LossIsSignal],
     breaks: &[PathProperty::ImportantSurvives, PathProperty::NoLossAfterAdmission],
-    restores: &[],
+    provides: &[Signal::Marks],
+    alone: &[Signal::Marks],
+    ..About::PLAIN
 };
 /// An NRM limit on what leaves: a drop is a local failure to send, and nothing that was accepted is
 /// lost.
@@ -67,9 +69,7 @@ pub(crate) const MARKS: About = About { breaks: &[], ..NRM };
 const HTB: About = About {
     summary: "a token bucket with a queue before the NIC: segments wait for their rate",
     source: "Linux tc-htb(8), one class",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 registry! {

@@ -53,6 +53,9 @@ params! {
         /// The name of the scenario; names the results folder. Where it is not written, the
         /// file's name without its extension.
         pub name: String = "scenario".to_string(),
+        /// A sentence or two that describe the scenario: the first line that `run` and `compare`
+        /// print, and of the report. A `[[variant]]` has an `about` of its own.
+        pub about: String = String::new(),
         /// The seed of every random stream. One scenario and seed give one result, on any machine.
         pub seed: u64 = 1,
         /// Virtual time that is simulated; off means until the flows are complete.

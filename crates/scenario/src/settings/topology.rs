@@ -9,7 +9,7 @@ use millpond_core::registry::About;
 use millpond_core::{Rate, Time, params, registry};
 
 const fn about(summary: &'static str, source: &'static str) -> About {
-    About { summary, source, needs: &[], breaks: &[], restores: &[] }
+    About { summary, source, ..About::PLAIN }
 }
 const LEAF_SPINE: About = about(
     "two tiers: each leaf has one link to each spine",

@@ -292,7 +292,7 @@ params! {
 }
 
 const fn about(summary: &'static str, source: &'static str) -> About {
-    About { summary, source, needs: &[], breaks: &[], restores: &[] }
+    About { summary, source, ..About::PLAIN }
 }
 const POISSON: About =
     about("flows between random hosts at random times, with sizes from a distribution", "");

@@ -51,7 +51,7 @@ pub use presto::Presto;
 pub use stock::Stock;
 
 use crate::counters::{Count, Named};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason, Signal};
 use crate::units::{Bytes, Time};
 
 /// TCP's flags, at their places in the header (RFC 9293 §3.1).
@@ -309,19 +309,12 @@ crate::params! {
     }
 }
 
-const NO_OFFLOAD: About = About {
-    summary: "packets go up as they come",
-    source: "",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+const NO_OFFLOAD: About =
+    About { summary: "packets go up as they come", source: "", ..About::PLAIN };
 const STOCK: About = About {
     summary: "merges packets that follow each other within a poll, as the Linux kernel does",
     source: "Linux, net/core/gro.c and net/ipv4/tcp_offload.c",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 const PRESTO: About = About {
     summary: "merges by flowcell and restores order between flowcells, so that a gap inside a \
@@ -329,8 +322,10 @@ const PRESTO: About = About {
     source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
              2015, section 3.2",
     needs: &[PathProperty::FifoPerFlowcell],
-    breaks: &[],
     restores: &[PathProperty::FifoPerFlow],
+    reads: &[Signal::Flowcells],
+    answers: Some(Reason::Reordering),
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -5,7 +5,7 @@
 
 use super::generations::Language;
 use crate::params::{Field, Form, Value, ValueError};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason, Signal};
 use crate::switch::site::Auto;
 use crate::units::{Bytes, Time};
 
@@ -307,35 +307,27 @@ macro_rules! feedback {
 feedback!(BackdraftParams);
 feedback!(CreditsParams);
 
-const NONE: About = About {
-    summary: "packets wait in the NIC alone",
-    source: "",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+const NONE: About = About { summary: "packets wait in the NIC alone", source: "", ..About::PLAIN };
 const LOSSY: About = About {
     summary: "cores move packets from the NIC's ring to applications' rings, and drop what does \
               not fit",
     source: "BESS; Backdraft, NSDI 2022, its baseline",
-    needs: &[],
     breaks: &[PathProperty::NoLossAfterAdmission],
-    restores: &[],
+    ..About::PLAIN
 };
 const BACKPRESSURE: About = About {
     summary: "a queue an application that is nearly full stops the polling of the NIC's ring",
     source: "BESS, Queue with backpressure; Backdraft, NSDI 2022, its second baseline",
-    needs: &[],
     breaks: &[PathProperty::NoLossAfterAdmission],
-    restores: &[],
+    answers: Some(Reason::HostDrops),
+    ..About::PLAIN
 };
 const FLOW_QUEUES: About = About {
     summary: "a queue a flow, made and grown on demand and served in turn; polling stops when \
               memory is exhausted",
     source: "Backdraft, NSDI 2022: dynamic per-flow queues and doorbells",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    answers: Some(Reason::HostDrops),
+    ..About::PLAIN
 };
 const BACKDRAFT: About = About {
     summary: "flow queues, and pauses past the fabric: what has no room waits in the senders' \
@@ -343,8 +335,9 @@ const BACKDRAFT: About = About {
     source: "Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that \
              Prevents the Slow Receiver Problem, NSDI 2022",
     needs: &[PathProperty::ControlNeverWaits],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Priorities],
+    answers: Some(Reason::HostDrops),
+    ..About::PLAIN
 };
 
 const CREDITS: About = About {
@@ -352,17 +345,19 @@ const CREDITS: About = About {
               from its memory",
     source: "Backdraft, NSDI 2022, names it among what it does without; the protocol is ours",
     needs: &[PathProperty::ControlNeverWaits],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Priorities],
+    answers: Some(Reason::HostDrops),
+    ..About::PLAIN
 };
 const PICNIC: About = About {
     summary: "a queue an application, and rates that the receiving switch advertises and the \
               sending one keeps",
     source: "Kumar and others: PicNIC: Predictable Virtualized NIC, SIGCOMM 2019, its parts; \
              their laws are ours",
-    needs: &[],
     breaks: &[PathProperty::NoLossAfterAdmission],
-    restores: &[],
+    provides: &[Signal::Priorities],
+    answers: Some(Reason::HostDrops),
+    ..About::PLAIN
 };
 
 crate::registry! {

@@ -17,16 +17,15 @@ use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::random::Stream;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 
 pub(super) const ABOUT: About = About {
     summary: "admits a rank while its quantile among recent ones is at most the free share of the \
               buffer",
     source: "Yu et al.: Programmable packet scheduling with a single queue, SIGCOMM 2021; Canary",
-    needs: &[PathProperty::RanksAreSet],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -14,7 +14,7 @@ use super::{Admits, Around};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::Color as PacketColor;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::site::Auto;
 use crate::units::Bytes;
@@ -24,9 +24,8 @@ pub(super) const ABOUT: About = About {
               long as there is room",
     source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
              2021",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Colors],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -11,7 +11,7 @@ use super::{Admits, CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::random::Stream;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 
 pub(super) const ABOUT: About = About {
@@ -19,9 +19,8 @@ pub(super) const ABOUT: About = About {
               share of the buffer",
     source: "Practical packet deflection in datacenters, CoNEXT 2023 (distribution-based), \
              artifact",
-    needs: &[PathProperty::RanksAreSet],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::choice! {

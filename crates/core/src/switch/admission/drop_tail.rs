@@ -6,9 +6,7 @@ use crate::registry::About;
 pub(super) const ABOUT: About = About {
     summary: "admits whatever the buffer has room for",
     source: "the buffer's own rule; RFC 2309 §2 names it",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

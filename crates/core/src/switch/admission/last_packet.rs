@@ -10,7 +10,7 @@
 use super::{Admits, Around};
 use crate::context::Context;
 use crate::counters::DropReason;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::site::Auto;
 use crate::units::Bytes;
@@ -18,9 +18,8 @@ use crate::units::Bytes;
 pub(super) const ABOUT: About = About {
     summary: "beyond a threshold, refuses what is less important than the packet that joined last",
     source: "Practical packet deflection in datacenters, CoNEXT 2023, artifact (its SP-PIFO test)",
-    needs: &[PathProperty::RanksAreSet],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::params! {

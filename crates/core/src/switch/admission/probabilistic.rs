@@ -13,7 +13,7 @@ use super::{Admits, Around, CAPACITY_MAX, ONE, PortFacts, alpha};
 use crate::context::Context;
 use crate::counters::DropReason;
 use crate::random::Stream;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::site::Auto;
 use crate::units::Bytes;
@@ -21,9 +21,8 @@ use crate::units::Bytes;
 pub(super) const ABOUT: About = About {
     summary: "refuses at random, by the rank's quantile and the queue's length",
     source: "Practical packet deflection in datacenters, CoNEXT 2023, artifact",
-    needs: &[PathProperty::RanksAreSet],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -21,9 +21,7 @@ pub(super) const ABOUT: About = About {
     summary: "refuses at random, more often the longer the queue is on average",
     source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM \
              ToN 1993",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

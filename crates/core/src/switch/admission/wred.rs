@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::counters::DropReason;
 use crate::packet::Packet;
 use crate::random::Stream;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::early::{Curve, Estimate};
 use crate::switch::site::Auto;
@@ -20,9 +20,8 @@ pub(super) const ABOUT: About = About {
     summary: "RED with a curve of its own for important packets",
     source: "the weighted RED of routers; Practical packet deflection in datacenters, CoNEXT \
              2023, artifact",
-    needs: &[PathProperty::RanksAreSet],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Ranks],
+    ..About::PLAIN
 };
 
 crate::params! {

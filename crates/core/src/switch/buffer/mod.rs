@@ -27,16 +27,12 @@ use pools::Pools;
 const PER_PORT: About = About {
     summary: "each port has its own memory",
     source: "the usual model of simulations",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 const SHARED: About = About {
     summary: "one memory for all ports, shared by dynamic thresholds",
     source: "Choudhury, Hahne: Dynamic queue length thresholds, IEEE/ACM ToN 1998",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -32,9 +32,7 @@ pub(super) const ABOUT: About = About {
               shared-memory chips have it",
     source: "Lim et al.: Towards timeout-less transport in commodity datacenter networks, EuroSys \
              2021 (simulators); Broadcom Tomahawk",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -16,7 +16,7 @@
 
 use super::{Deflects, Elsewhere, Nature};
 use crate::context::Context;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Reason, Signal};
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
@@ -24,9 +24,10 @@ pub(super) const ABOUT: About = About {
               to deflect to",
     source: "Canary; Practical packet deflection in datacenters, CoNEXT 2023: its P4 program for \
              Tofino",
-    needs: &[PathProperty::RanksAreSet],
+    reads: &[Signal::Ranks, Signal::Detours],
     breaks: super::BREAKS,
-    restores: &[],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::params! {

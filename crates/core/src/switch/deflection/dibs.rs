@@ -10,15 +10,16 @@
 use super::{Deflects, Elsewhere};
 use crate::context::Context;
 use crate::random::Draw;
-use crate::registry::About;
+use crate::registry::{About, Reason, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "a packet that finds its queue full goes to a random port with room",
     source: "Zarifis et al.: DIBS: just-in-time congestion mitigation for data centers, EuroSys \
              2014",
-    needs: &[],
     breaks: super::BREAKS,
-    restores: &[],
+    reads: &[Signal::Detours],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::params! {

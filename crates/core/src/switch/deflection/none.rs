@@ -7,9 +7,7 @@ use crate::registry::About;
 pub(super) const ABOUT: About = About {
     summary: "what a queue refuses is dropped",
     source: "every ordinary switch",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

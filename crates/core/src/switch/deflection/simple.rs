@@ -8,15 +8,16 @@
 
 use super::{Deflects, Elsewhere};
 use crate::context::Context;
-use crate::registry::About;
+use crate::registry::{About, Reason, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "a packet that finds its queue full goes to the next port with room after a random \
               one",
     source: "Practical packet deflection in datacenters, CoNEXT 2023 (Simple Deflection)",
-    needs: &[],
     breaks: super::BREAKS,
-    restores: &[],
+    reads: &[Signal::Detours],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::params! {

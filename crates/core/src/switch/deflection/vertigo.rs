@@ -10,15 +10,16 @@
 use super::{Deflects, Elsewhere, Nature};
 use crate::context::Context;
 use crate::random::Draw;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, Reason, Signal};
 use crate::switch::path::Shortest;
 
 pub(super) const ABOUT: About = About {
     summary: "the least important packets of a full queue go to the shorter of two random ports",
     source: "Abdous et al.: Burst-tolerant datacenter networks with Vertigo, CoNEXT 2021",
-    needs: &[PathProperty::RanksAreSet],
+    reads: &[Signal::Ranks, Signal::Detours],
     breaks: super::BREAKS,
-    restores: &[],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::params! {

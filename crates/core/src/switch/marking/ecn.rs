@@ -10,7 +10,7 @@
 
 use super::Marks;
 use crate::context::Context;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
 use crate::switch::site::{Auto, ByTier, PortSite, scaled};
@@ -19,9 +19,8 @@ use crate::units::{Bytes, Rate};
 pub(super) const ABOUT: About = About {
     summary: "sets CE when the queue is at least as long as a threshold",
     source: "RFC 8257 §3.1; DCTCP, SIGCOMM 2010 §3.1",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::choice! {

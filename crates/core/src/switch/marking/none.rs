@@ -4,13 +4,8 @@ use super::Marks;
 use crate::registry::About;
 use crate::switch::QueueView;
 
-pub(super) const ABOUT: About = About {
-    summary: "never marks",
-    source: "RFC 3168 §5, not used",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+pub(super) const ABOUT: About =
+    About { summary: "never marks", source: "RFC 3168 §5, not used", ..About::PLAIN };
 
 crate::params! {
     /// A port that never marks has no keys.

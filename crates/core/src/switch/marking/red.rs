@@ -14,7 +14,7 @@
 use super::ecn::MarkAt;
 use super::{Marks, Threshold};
 use crate::context::Context;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::QueueView;
 use crate::switch::early::{Curve, Estimate};
 use crate::switch::site::{Auto, ByPort, PortSite, scaled};
@@ -24,9 +24,8 @@ pub(super) const ABOUT: About = About {
     summary: "sets CE at random, more often the longer the queue is on average",
     source: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, IEEE/ACM \
              ToN 1993; RFC 2309",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    provides: &[Signal::Marks],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -12,13 +12,7 @@ pub use trim::{TrimChoice, TrimParams};
 use crate::registry::About;
 use crate::switch::site::Auto;
 
-const DROP: About = About {
-    summary: "it is dropped",
-    source: "the usual switch",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+const DROP: About = About { summary: "it is dropped", source: "the usual switch", ..About::PLAIN };
 
 crate::params! {
     /// Dropping has no keys.

@@ -5,16 +5,17 @@
 //! arrives then joins even where there is not quite room. Which of the two is a lot's: equal
 //! senders would otherwise lose all, or nothing.
 
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason, Signal};
 use crate::switch::site::Auto;
 use crate::units::Bytes;
 
 pub(super) const ABOUT: About = About {
     summary: "its payload is cut off, and its headers go on before all data",
     source: "NDP, SIGCOMM 2017; uet-htsim",
-    needs: &[],
-    breaks: &[],
     restores: &[PathProperty::ControlNeverWaits],
+    provides: &[Signal::TrimmedHeaders],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -9,9 +9,8 @@ use crate::registry::{About, PathProperty};
 pub(super) const ABOUT: About = About {
     summary: "the up-port at tier t is (dst / n^t) mod n",
     source: "a yardstick, for comparisons between simulators",
-    needs: &[],
     breaks: &[PathProperty::LabelFixesPath],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::packet::CongaHeader;
 use crate::packet::{PacketId, Packets};
 use crate::random::Random;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::switch::route::Attachment;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub(super) const ABOUT: About = About {
     summary: "at a leaf a flowlet takes the uplink whose way to the other leaf is least congested",
     source: "Alizadeh et al.: CONGA: Distributed Congestion-Aware Load Balancing for Datacenters, \
              SIGCOMM 2014",
-    needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,
         PathProperty::FifoPerFlowcell,
         PathProperty::LabelFixesPath,
     ],
-    restores: &[],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -10,18 +10,18 @@
 use super::{Choice, Chooses};
 use crate::context::Context;
 use crate::random::Draw;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "for every packet the shortest of a few queues drawn at random and a few remembered",
     source: "Ghorbani, Yang, Godfrey, Ganjali, Firoozshahian: DRILL, SIGCOMM 2017",
-    needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,
         PathProperty::FifoPerFlowcell,
         PathProperty::LabelFixesPath,
     ],
-    restores: &[],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -8,16 +8,16 @@ use super::{Choice, Chooses, Facts};
 use crate::context::Context;
 use crate::packet::{Kind, Packet};
 use crate::random::mix64;
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::route::Attachment;
 use std::sync::Arc;
 
 pub(super) const ABOUT: About = About {
     summary: "a hash of the flow picks the port",
     source: "RFC 2992; RFC 2991 §5",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Labels],
+    alone: &[Signal::Labels],
+    ..About::PLAIN
 };
 
 crate::choice! {

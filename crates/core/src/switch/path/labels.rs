@@ -12,7 +12,7 @@ use super::{Choice, Chooses, Facts};
 use crate::context::Context;
 use crate::edge::controller::Entries;
 use crate::packet::{HostId, Packet};
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use crate::switch::route::Attachment;
 use std::sync::Arc;
 
@@ -20,9 +20,8 @@ pub(super) const ABOUT: About = About {
     summary: "the label that the sending edge has written picks the port",
     source: "He et al.: Presto: Edge-based Load Balancing for Fast Datacenter Networks, SIGCOMM \
              2015, section 3.1",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Labels, Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -9,19 +9,19 @@
 use super::flowlets::Flowlets;
 use super::{Choice, Chooses};
 use crate::context::Context;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::units::Time;
 
 pub(super) const ABOUT: About = About {
     summary: "after a silence a flow goes on by a port drawn at random",
     source: "Vanini, Pan, Alizadeh, Taheri, Edsall: Let it flow, NSDI 2017",
-    needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,
         PathProperty::FifoPerFlowcell,
         PathProperty::LabelFixesPath,
     ],
-    restores: &[],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::params! {

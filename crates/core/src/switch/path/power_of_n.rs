@@ -9,20 +9,20 @@ use super::{Choice, Chooses};
 use crate::context::Context;
 use crate::random::Draw;
 use crate::random::Random;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use crate::switch::PortView;
 
 pub(super) const ABOUT: About = About {
     summary: "of a few ports drawn at random, the shortest queue, packet by packet",
     source: "Mitzenmacher: The power of two choices in randomized load balancing, 2001; Vertigo, \
              CoNEXT 2021 §4",
-    needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,
         PathProperty::FifoPerFlowcell,
         PathProperty::LabelFixesPath,
     ],
-    restores: &[],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -3,19 +3,19 @@
 
 use super::{Choice, Chooses};
 use crate::context::Context;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 
 pub(super) const ABOUT: About = About {
     summary: "every packet takes its own port",
     source: "Dixit, Prakash, Hu, Kompella: On the impact of packet spraying in data center \
              networks, INFOCOM 2013",
-    needs: &[],
     breaks: &[
         PathProperty::FifoPerFlow,
         PathProperty::FifoPerFlowcell,
         PathProperty::LabelFixesPath,
     ],
-    restores: &[],
+    reads: &[Signal::Paths],
+    ..About::PLAIN
 };
 
 crate::choice! {

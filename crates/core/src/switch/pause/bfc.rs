@@ -28,7 +28,7 @@ pub(super) const ABOUT: About = About {
     source: "BFC: Goyal et al.: Backpressure flow control, NSDI 2022",
     needs: &[PathProperty::AcyclicWaits],
     breaks: &[PathProperty::TimersRun],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

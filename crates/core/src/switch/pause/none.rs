@@ -3,13 +3,8 @@
 use super::Pauses;
 use crate::registry::About;
 
-pub(super) const ABOUT: About = About {
-    summary: "nobody is stopped",
-    source: "Ethernet without IEEE 802.3x",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+pub(super) const ABOUT: About =
+    About { summary: "nobody is stopped", source: "Ethernet without IEEE 802.3x", ..About::PLAIN };
 
 crate::params! {
     /// A switch that never pauses has no keys.

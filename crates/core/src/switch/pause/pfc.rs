@@ -24,7 +24,7 @@ use super::{
 };
 use crate::context::Context;
 use crate::packet::PRIORITIES;
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Reason};
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About = About {
@@ -33,7 +33,8 @@ pub(super) const ABOUT: About = About {
     source: "IEEE 802.1Qbb; dynamic thresholds as in Lim et al., EuroSys 2021",
     needs: &[PathProperty::AcyclicWaits],
     breaks: &[PathProperty::TimersRun, PathProperty::ControlNeverWaits],
-    restores: &[],
+    answers: Some(Reason::SwitchDrops),
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -24,9 +24,7 @@ pub(super) const ABOUT: About = About {
     summary: "a FIFO for each flow while there are enough, served in turn; a pause can stop one \
               flow",
     source: "BFC: Goyal et al.: Backpressure flow control, NSDI 2022 §4.1",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

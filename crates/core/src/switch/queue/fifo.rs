@@ -5,13 +5,8 @@ use crate::packet::{Packet, PacketId};
 use crate::registry::About;
 use std::collections::VecDeque;
 
-pub(super) const ABOUT: About = About {
-    summary: "first in, first out",
-    source: "the default of every switch",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
-};
+pub(super) const ABOUT: About =
+    About { summary: "first in, first out", source: "the default of every switch", ..About::PLAIN };
 
 crate::params! {
     /// A FIFO has no keys.

@@ -9,16 +9,16 @@
 
 use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use std::collections::VecDeque;
 
 pub(super) const ABOUT: About = About {
     summary: "about the packet of the smallest rank first, by a few FIFOs whose bounds adapt",
     source: "Gran Alcoz et al.: SP-PIFO: approximating push-in first-out behaviors using \
              strict-priority queues, NSDI 2020",
-    needs: &[PathProperty::RanksAreSet],
+    reads: &[Signal::Ranks],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::params! {

@@ -10,16 +10,16 @@
 
 use super::{PausedSet, Waiting};
 use crate::packet::{Packet, PacketId};
-use crate::registry::{About, PathProperty};
+use crate::registry::{About, PathProperty, Signal};
 use std::collections::VecDeque;
 
 pub(super) const ABOUT: About = About {
     summary: "the packet of the smallest rank first",
     source: "Sivaraman et al.: Programmable packet scheduling at line rate, SIGCOMM 2016; \
              pFabric, SIGCOMM 2013",
-    needs: &[PathProperty::RanksAreSet],
+    reads: &[Signal::Ranks],
     breaks: &[PathProperty::FifoPerFlow, PathProperty::FifoPerFlowcell],
-    restores: &[],
+    ..About::PLAIN
 };
 
 crate::choice! {

@@ -3,15 +3,14 @@
 
 use super::{PausedSet, Waiting};
 use crate::packet::{PRIORITIES, Packet, PacketId};
-use crate::registry::About;
+use crate::registry::{About, Signal};
 use std::collections::VecDeque;
 
 pub(super) const ABOUT: About = About {
     summary: "eight priorities, the highest first",
     source: "IEEE 802.1Q §8.6.8.1",
-    needs: &[],
-    breaks: &[],
-    restores: &[],
+    reads: &[Signal::Priorities],
+    ..About::PLAIN
 };
 
 crate::params! {
