@@ -14,25 +14,103 @@ fn compared(name: &str) -> Dir {
     dir
 }
 
-/// Checks that a text is one well-formed element of SVG that needs nothing else, and returns it.
+/// Checks that a text is one element of SVG that needs nothing else, and returns it.
 fn drawing(dir: &Dir, name: &str) -> String {
     let text = fs::read_to_string(dir.at(name)).unwrap();
-    let mut open: Vec<&str> = Vec::new();
-    for tag in text.split('<').skip(1) {
-        let (tag, _) = tag.split_once('>').unwrap_or_else(|| panic!("{name}: `<{tag}` is open"));
-        let word = tag.split([' ', '/']).find(|word| !word.is_empty()).unwrap();
-        match () {
-            () if tag.starts_with('/') => assert_eq!(open.pop(), Some(word), "{name}"),
-            () if tag.ends_with('/') => {}
-            () => open.push(word),
-        }
-    }
-    assert!(open.is_empty(), "{name}: {open:?} is open");
+    assert_eq!(xml_of(&text, name), 1, "{name}");
     assert!(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width="), "{name}");
     for foreign in ["var(", "<script", "href", "url("] {
         assert!(!text.contains(foreign), "{name} has {foreign}");
     }
     text
+}
+
+/// Parses each drawing of a page, or of a file, as XML, and returns their number. A drawing within
+/// another is a part of it.
+fn xml_of(page: &str, name: &str) -> usize {
+    let (mut rest, mut drawings) = (page, 0);
+    while let Some(start) = rest.find("<svg ") {
+        let (mut end, mut open) = (start, 0);
+        loop {
+            let closes = end + rest[end..].find("</svg>").expect("each drawing has an end");
+            open += rest[end..closes].matches("<svg ").count();
+            open -= 1;
+            end = closes + "</svg>".len();
+            if open == 0 {
+                break;
+            }
+        }
+        let svg = &rest[start..end];
+        if let Err(error) = roxmltree::Document::parse(svg) {
+            let line = svg.lines().nth(error.pos().row as usize - 1).unwrap_or_default();
+            let from = line.char_indices().nth((error.pos().col as usize).saturating_sub(60));
+            let near: String = line[from.map_or(0, |(at, _)| at)..].chars().take(120).collect();
+            panic!("{name}: {error}: {near}");
+        }
+        (rest, drawings) = (&rest[end..], drawings + 1);
+    }
+    drawings
+}
+
+/// A network with all that has a drawing of its own: samples of queues, goodput and connections, a
+/// failure, a job, and names that are markup or no XML.
+const EVERYTHING: &str = r#"
+[capture]
+queues = "50us"
+goodput = "100us"
+connections = { every = "20us", max = 4 }
+
+[[failure]]
+link = ["leaf0", "spine1"]
+at = "1ms"
+until = "2ms"
+
+[[traffic]]
+name = "<i> \"&\uffff"
+kind = "permutation"
+size = "100KB"
+
+[[traffic]]
+name = "job"
+kind = "collective"
+ranks = 4
+size = "40KB"
+compute = "5us"
+repeat = 2
+"#;
+
+#[test]
+fn every_drawing_of_every_command_is_xml() {
+    let dir = Dir::new("xml");
+    dir.write("all.toml", &format!("{}{EVERYTHING}", common::SMALL));
+    dir.run(&["run", "all.toml", "--variant", "cubic", "--out", "one", "-q"]).ends(0);
+    dir.run(&["compare", "all.toml", "--seeds", "2", "--out", "both", "-q"]).ends(0);
+    let keys = ["transport.min-rto=1ms,2ms", "switch.marking.threshold-packets=20,65"];
+    let grid = ["--grid", keys[0], "--grid", keys[1], "--variant", "ecmp"];
+    dir.run(&[&["sweep", "all.toml", "--out", "grid", "-q"][..], &grid].concat()).ends(0);
+    dir.run(&["reproduce", "all", "--page", "papers", "--recorded", "-q"]).ends(0);
+    for (page, least) in [
+        ("one/report.html", 12),
+        ("both/report.html", 20),
+        ("grid/report.html", 10),
+        ("papers/gallery.html", 50),
+    ] {
+        let text = fs::read_to_string(dir.at(page)).unwrap();
+        let drawings = xml_of(&text, page);
+        assert!(drawings >= least, "{page} has {drawings} drawings");
+    }
+    assert!(fs::read_to_string(dir.at("grid/report.html")).unwrap().contains("class=\"heat\""));
+    for of in ["one", "both", "grid"] {
+        let out = format!("plots-{of}");
+        dir.run(&["plot", of, "--out", &out]).ends(0);
+        for file in names(&dir.at(&out)) {
+            drawing(&dir, &format!("{out}/{file}"));
+        }
+    }
+    let files = names(&dir.at("plots-both"));
+    for figure in ["goodput.svg", "queue.svg", "queue-1.svg", "timeline.svg"] {
+        assert!(files.contains(&figure.to_string()), "{figure} is not among {files:?}");
+    }
 }
 
 #[test]
@@ -44,7 +122,8 @@ fn every_chart_of_the_page_is_a_file_of_its_own() {
     for name in ["fct.svg", "qct.svg", "slowdown-p99-by-size.svg", "goodput.svg", "queue.svg"] {
         assert!(files.contains(&name.to_string()), "{name} is not among {files:?}");
     }
-    for file in &files {
+    // The page draws no flow alone.
+    for file in files.iter().filter(|file| *file != "timeline.svg") {
         let text = drawing(&dir, &format!("plots/{file}"));
         assert!(text.contains(">ecmp</text>") && text.contains(">cubic</text>"), "{file}");
         // The page has the same lines.

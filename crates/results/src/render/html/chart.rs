@@ -486,7 +486,7 @@ pub(crate) fn data(line: &Line) -> String {
             write!(text, " data-d=\"{}\"", line.dots.iter().map(dot).collect::<Vec<_>>().join(" "));
     }
     if line.steps {
-        text.push_str(" data-steps");
+        text.push_str(" data-steps=\"\"");
     }
     text
 }
