@@ -8,13 +8,10 @@
 packet-walk reads docs/reference.md: a place whose key the reference lacks is an error. house reads
 crates/*/Cargo.toml: a crate without a place, or one that depends on a higher layer, is an error.
 incast-timeline runs scenarios/incast.toml with the program that MILLPOND names (default
-target/release/millpond). The files follow the reader's light or dark mode; their bytes depend on
-these inputs alone.
+target/release/millpond) and has it drawn by `plot`. The other files follow the reader's light or
+dark mode. The bytes of all depend on these inputs alone.
 """
 
-import csv
-import io
-import json
 import os
 import re
 import subprocess
@@ -362,142 +359,27 @@ def house():
 # An incast in time
 
 SCENARIO = "scenarios/incast.toml"
-EVERY = 10
-SETTINGS = ["duration=20ms", f'capture.queues={{every="{EVERY}us",ports=["switch0->host0"]}}']
-VARIANTS = ["dctcp", "small-window"]
-KINDS = [
-    ("s2", "no packet lost"),
-    ("s5", "losses repaired without a timeout"),
-    ("s1", "waited for a timeout"),
-]
-LEFT, SPAN, TALL, BAR = 92, 860, 120, 4
+SETTINGS = ["duration=20ms", 'capture.queues={every="10us",ports=["switch0->host0"]}']
+VARIANTS = "dctcp,small-window"
 
 
 def command(*arguments):
     program = os.environ.get("MILLPOND", "target/release/millpond")
     try:
-        done = subprocess.run(
-            [program, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
-        )
+        subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     except OSError as error:
         sys.exit(f"{program}: {error}; MILLPOND names the program, `make drawings` builds it")
     except subprocess.CalledProcessError as error:
         sys.exit(f"{program} {' '.join(arguments)}: exit code {error.returncode}\n{error.stderr}")
-    return done.stdout
-
-
-def run(variant, folder):
-    """Samples of the receiver's queue, flows by their start, and the run's summary."""
-    out = str(Path(folder, variant))
-    settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    command("run", SCENARIO, "--variant", variant, *settings, "--out", out, "--quiet")
-    tables = [
-        list(csv.DictReader(io.StringIO(command("export", out, "--table", table))))
-        for table in ("queues", "flows")
-    ]
-    summary = json.loads(Path(out, "summary.json").read_text(encoding="utf-8"))
-    resolved = json.loads(Path(out, "manifest.json").read_text(encoding="utf-8"))["scenario"]
-    return *tables, summary, resolved
-
-
-def kind_of(flow):
-    return KINDS[2 if int(flow["timeouts"]) else 1 if int(flow["retransmitted"]) else 0][0]
-
-
-def setting(resolved, pattern):
-    match = re.search(pattern, resolved)
-    if not match:
-        sys.exit(f"{SCENARIO}: the resolved scenario has no {pattern}")
-    return int(match[1])
-
-
-def timeline(y, variant, found, end):
-    """One variant: its queue above, its flows below, on one axis of time."""
-    queues, flows, summary, resolved = found
-    room = setting(resolved, r'size = "(\d+)KB"') * 1000
-    mark, mtu = (setting(resolved, key + r" = (\d+)") for key in ("threshold-packets", "mtu"))
-    foot = y + 30 + TALL
-
-    def across(us):
-        return LEFT + SPAN * us / end
-
-    def up(count):
-        return foot - TALL * count / (room * 1.12)
-
-    packets, queries = summary["packets"], summary["qct_us"]
-    window = setting(resolved, r"initial-window = (\d+)")
-    title = f"{variant}: each server opens with {window} segments"
-    counts = (
-        f"{packets['dropped']} packets dropped, {packets['ecn_marked']} marked, "
-        f"{summary['timeouts']} timeouts; the query takes {queries['max'] / 1000:.1f} ms"
-    )
-    parts = [text(LEFT, y + 16, title, "left head"), text(LEFT + SPAN, y + 16, counts, "right")]
-    base = foot + 18 + BAR * len(flows)
-    for ms in range(round(end / 1000) + 1):
-        x = across(ms * 1000)
-        parts.append(f'<path class="grid" d="M{x:.1f} {y + 30}V{base + 4}"/>')
-        parts.append(text(x, base + 18, f"{ms} ms", "faint"))
-    # A port without packets has no sample, but for the first one.
-    path, before = f"M{LEFT} {foot}", 0.0
-    for row in queues:
-        now = float(row["time_us"])
-        if now - before > 1.5 * EVERY:
-            path += f"H{across(now - EVERY):.1f}"
-        path += f"L{across(now):.1f} {up(int(row['queue_bytes'])):.1f}"
-        before = now
-    parts.append(f'<g class="s3"><path class="area" d="{path}V{foot}z"/></g>')
-    for colour, value, words in (
-        ("ink", room, f"{room // 1000} KB"),
-        ("s4", mark * mtu, f"{mark} packets"),
-    ):
-        parts.append(f'<g class="{colour}"><path class="limit" d="M{LEFT} {up(value):.1f}h{SPAN}"/></g>')
-        parts.append(text(LEFT - 6, up(value) + 4, words, "right"))
-    parts.append(f'<path class="axis" d="M{LEFT} {y + 30}V{foot}h{SPAN}"/>')
-    parts.append(text(LEFT - 6, foot + 4, "queue: 0", "right"))
-    for at, flow in enumerate(sorted(flows, key=lambda flow: (ends(flow), int(flow["flow"])))):
-        start = float(flow["start_us"])
-        parts.append(
-            f'<g class="{kind_of(flow)}"><rect class="bar" x="{across(start):.1f}" '
-            f'y="{foot + 14 + BAR * at}" width="{across(ends(flow)) - across(start):.1f}" '
-            f'height="{BAR - 1}"/></g>'
-        )
-    parts.append(text(LEFT - 6, foot + 18 + BAR * len(flows) / 2, f"{len(flows)} flows", "right"))
-    return parts, base + 44
-
-
-def ends(flow):
-    if not flow["fct_us"]:
-        sys.exit(f"{SCENARIO}: flow {flow['flow']} is unfinished: it has no bar")
-    return float(flow["start_us"]) + float(flow["fct_us"])
 
 
 def incast_timeline():
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
-        found = [run(variant, folder) for variant in VARIANTS]
-    last = max(ends(flow) for _, flows, *_ in found for flow in flows)
-    end = (last // 1000 + 1) * 1000
-    parts, y = [], 8
-    for variant, results in zip(VARIANTS, found):
-        drawn, y = timeline(y, variant, results, end)
-        parts += drawn
-    x = LEFT
-    for colour, words in KINDS:
-        parts.append(f'<g class="{colour}"><rect class="bar" x="{x:g}" y="{y - 8}" width="24" height="6"/></g>')
-        parts.append(text(x + 30, y, words, "left"))
-        x += 56 + 6.4 * len(words)
-    y, x = y + 22, LEFT
-    for colour, words in (("ink", "the port's buffer is full"), ("s4", "threshold of ECN marks")):
-        parts.append(f'<g class="{colour}"><path class="limit" d="M{x:g} {y - 4}h24"/></g>')
-        parts.append(text(x + 30, y, words, "left"))
-        x += 56 + 6.4 * len(words)
-    parts.append(f'<g class="s3"><rect class="area" x="{x:g}" y="{y - 9}" width="24" height="9"/></g>')
-    parts.append(text(x + 30, y, "bytes that wait at the receiver's port", "left"))
-    return drawing(
-        LEFT + SPAN + 28, y + 14, "An incast of 32 servers in time",
-        "The queue of the receiver's port, and a bar for each flow from its start to its last byte, with "
-        "the common initial window and with a smaller one.",
-        parts,
-    )
+        burst = str(Path(folder, "burst"))
+        command("compare", SCENARIO, "--variant", VARIANTS, *settings, "--out", burst, "--quiet")
+        command("plot", burst, "--figure", "timeline", "--out", folder)
+        return Path(folder, "timeline.svg").read_text(encoding="utf-8")
 
 
 PICTURES = {"packet-walk": packet_walk, "house": house, "incast-timeline": incast_timeline}

@@ -2,7 +2,7 @@
 
 use crate::args::{CompareArgs, Format, WorldName};
 use crate::failure::Failure;
-use crate::run::{default_out, load};
+use crate::run::{default_out, introduce, load};
 use crate::say;
 use crate::stderr::{keep_new, warn};
 use crate::tell;
@@ -44,6 +44,10 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     if let Some(warning) = baseline.as_deref().and_then(|it| other_seeds(&comparison, it)) {
         tell(format_args!("warning: {warning}"));
+    }
+    if !args.output.quiet && !args.output.json && args.format.name.is_none() {
+        let names = comparison.variants().into_iter().zip(comparison.abouts());
+        introduce(comparison.about(), names);
     }
     let out = default_out(&args.output.out, comparison.name(), Some(suffix(&args.worlds)));
     let terminal = Terminal::new(args.output.quiet, "");

@@ -8,7 +8,7 @@ use crate::stderr::{keep_new, warn};
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{with_console, world_name, worlds};
 use millpond::{Options, Scenario, Status, run_into};
-use millpond_results::{folder_name, run_table};
+use millpond_results::{about_text, folder_name, run_table};
 use std::path::{Path, PathBuf};
 
 /// Reads a scenario: a TOML file, standard input (`-`), or the scenario in a run's manifest; and
@@ -30,6 +30,15 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Failure> {
 pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> PathBuf {
     let name = suffix.map_or(name.to_string(), |suffix| format!("{name}-{suffix}"));
     out.clone().unwrap_or_else(|| Path::new("out").join(folder_name(&name)))
+}
+
+/// Prints what a scenario and its variants are about.
+pub fn introduce<'a>(scenario: &str, about: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    let text = about_text(scenario, about);
+    if !text.is_empty() {
+        say(&text);
+        say("");
+    }
 }
 
 /// Suffix of a run's results folder: its variant, and its world if that is not the simulator.
@@ -54,6 +63,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if !quiet {
         let warnings = [scenario.idle(), plan.warnings().to_vec()].concat();
         warn(&warnings, args.output.warnings());
+    }
+    if !quiet && !args.output.json {
+        introduce(plan.about(), [(plan.variant().unwrap_or(""), plan.variant_about())]);
     }
     let world = match args.console {
         None => worlds(&[args.world], args.scale.factor)?.remove(0),

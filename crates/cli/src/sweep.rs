@@ -19,6 +19,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         axes: args.grid.clone(),
         seeds: args.seeds.inclusive(),
         variants: args.variants,
+        best: args.best.clone(),
+        subject: args.subject.clone(),
         skip_invalid: args.skip_invalid,
         estimates: args.dry_run,
     };

@@ -277,6 +277,55 @@ fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
     );
 }
 
+/// Drags over a quarter of the first chart of time, points at its middle, and restores the whole.
+const ZOOM: &str = "<script>
+    const svg = [...document.querySelectorAll('svg.chart')].find((s) => \
+     /^linear .* time$/.test(s.dataset.x) && s.dataset.read === 'x');
+    const box = svg.getBoundingClientRect();
+    const [left, top, right] = svg.dataset.box.split(' ').map(Number);
+    const send = (type, part) => svg.dispatchEvent(new PointerEvent(type, { \
+     clientX: box.left + (left + (right - left) * part) / svg.viewBox.baseVal.width * box.width, \
+     clientY: box.top + box.height / 2, bubbles: true }));
+    const seen = { whole: svg.dataset.x };
+    const ticks = () => [...svg.querySelectorAll('text.fresh')].map((t) => t.textContent);
+    send('pointerdown', 0.5); send('pointermove', 0.6); send('pointerup', 0.75);
+    [seen.range, seen.ticks] = [svg.dataset.x, ticks()];
+    send('pointermove', 0.5);
+    seen.middle = document.querySelector('.readout').textContent;
+    [...svg.closest('figure').querySelectorAll('button')].find((b) => b.textContent === \
+     'whole').click();
+    [seen.back, seen.left] = [svg.dataset.x, ticks()];
+    const out = document.createElement('pre');
+    out.id = 'taken';
+    out.textContent = JSON.stringify(seen);
+    document.body.append(out);
+    </script></body>";
+
+#[test]
+fn a_drag_over_a_chart_of_time_shows_that_range() {
+    let dir = Dir::new("zoom");
+    fs::write(dir.0.join("scenario.toml"), format!("{SCENARIO}{OVER_TIME}")).unwrap();
+    dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
+    let browser = needs!(browser());
+    let seen = open(browser, &dir, &dir.page("one").replace("</body>", ZOOM), 1280);
+    is_quiet(&seen);
+    let text = seen.dom.split("<pre id=\"taken\">").nth(1).unwrap();
+    let text = text.split("</pre>").next().unwrap();
+    let seen: serde_json::Value = serde_json::from_str(text).unwrap();
+    let range = |key: &str| -> Vec<f64> {
+        let words = seen[key].as_str().unwrap().split(' ');
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let (whole, part) = (range("whole"), range("range"));
+    let at = |share: f64| whole[0] + (whole[1] - whole[0]) * share;
+    let is_near = |a: f64, b: f64| (a - b).abs() < (whole[1] - whole[0]) * 0.01;
+    assert!(is_near(part[0], at(0.5)) && is_near(part[1], at(0.75)), "{seen}");
+    assert!((2..=6).contains(&seen["ticks"].as_array().unwrap().len()), "{seen}");
+    let middle = seen["middle"].as_str().unwrap();
+    assert!(middle.contains("µs") || middle.contains("ms"), "{seen}");
+    assert_eq!((range("back"), seen["left"].as_array().unwrap().len()), (whole, 0), "{seen}");
+}
+
 #[test]
 fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
     let dir = Dir::new("heat");

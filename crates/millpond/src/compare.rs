@@ -11,11 +11,13 @@ use crate::threads::{self, all_cores};
 use crate::values::values;
 use crate::{Error, Options, Plan, Runs, Scenario, Status, Summary, VariantResult, revision};
 use millpond_claims::check_runs;
+use millpond_core::registry::Reason;
 use millpond_results::{
-    Folder, Kind, Manifest, Owner, RunWriter, finish_compare, grouped, read_compare, run_folder,
-    without_shows,
+    Folder, Kind, Manifest, Owner, RunWriter, VariantRuns, finish_compare, grouped, read_compare,
+    run_folder, without_shows,
 };
 use millpond_scenario::Errors;
+use millpond_scenario::composition::Answer;
 use millpond_scenario::plan::Plan as Detail;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -31,13 +33,18 @@ struct Arm {
     /// How many of the overrides, the last, are varied.
     varied: usize,
     seeds: Vec<u64>,
+    /// Its description in the scenario; empty without one.
+    about: String,
+    /// Its mechanisms, each with the event that it answers.
+    answers: Vec<(String, Reason)>,
     /// Of the options' world and those beside it: which.
     world: usize,
 }
 
 impl Arm {
     fn new(name: String, variant: Option<String>, overrides: Vec<(String, String)>) -> Arm {
-        Arm { name, variant, overrides, varied: 0, seeds: Vec::new(), world: 0 }
+        let (about, answers) = (String::new(), Vec::new());
+        Arm { name, variant, overrides, varied: 0, seeds: Vec::new(), about, answers, world: 0 }
     }
 
     fn plan(&self, scenario: &Scenario, seed: Option<u64>) -> Result<Detail, Errors> {
@@ -65,6 +72,7 @@ impl Arm {
 pub struct Comparison {
     scenario: Scenario,
     name: String,
+    about: String,
     arms: Vec<Arm>,
     /// Arms of the scenario's other variants, without seeds: their finished runs stay.
     others: Vec<Arm>,
@@ -112,7 +120,8 @@ impl Comparison {
         let mut others = in_worlds(self::arms(&whole, vary, has_seeds)?, worlds);
         others.retain(|other| arms.iter().all(|arm| arm.name != other.name));
         check_runs(arms.len(), seeds)?;
-        let (mut name, mut shows, mut own) = (String::new(), Vec::new(), Vec::new());
+        let (mut name, mut about) = (String::new(), String::new());
+        let (mut shows, mut own) = (Vec::new(), Vec::new());
         for arm in &mut arms {
             let first =
                 arm.plan(scenario, seeds.map(|seeds| seeds.0).or(scenario.chosen_seed()))?;
@@ -120,8 +129,12 @@ impl Comparison {
             arm.seeds = (from..=to).collect();
             let masked = scenario.inner().masked(arm.variant.as_deref(), &arm.overrides);
             own.push((arm.name.clone(), [first.warnings, masked].concat()));
+            let answer = |of: &Answer| (format!("{} \"{}\"", of.place, of.kind), of.reason);
+            arm.answers = first.answers.iter().map(answer).collect();
+            arm.about = first.variant_about;
             if name.is_empty() {
                 name = first.name;
+                about = first.about;
                 shows = first.shows;
             }
         }
@@ -136,12 +149,22 @@ impl Comparison {
         let changed =
             set.chain(vary.iter().map(|(key, values)| format!("{key}={values}"))).collect();
         let scenario = scenario.clone();
-        Ok(Comparison { scenario, name, arms, others, shows, several, changed, warnings })
+        Ok(Comparison { scenario, name, about, arms, others, shows, several, changed, warnings })
     }
 
     /// The scenario's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The scenario's own description (`about`); empty without one.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Each variant's own description, in order; empty without one.
+    pub fn abouts(&self) -> Vec<&str> {
+        self.arms.iter().map(|arm| arm.about.as_str()).collect()
     }
 
     /// The variants, in order. The others are compared with the first.
@@ -195,12 +218,14 @@ impl Comparison {
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.
-    fn seeds_that(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<(String, Vec<u64>)> {
-        let seeds = |arm: &Arm| {
-            arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect::<Vec<u64>>()
+    fn seeds_that(&self, of: impl Fn(&Arm, u64) -> bool) -> Vec<VariantRuns> {
+        let runs = |arm: &Arm| VariantRuns {
+            name: arm.name.clone(),
+            about: arm.about.clone(),
+            seeds: arm.seeds.iter().copied().filter(|seed| of(arm, *seed)).collect(),
+            answers: arm.answers.clone(),
         };
-        let all = self.arms.iter().map(|arm| (arm.name.clone(), seeds(arm)));
-        all.filter(|(_, seeds)| !seeds.is_empty()).collect()
+        self.arms.iter().map(runs).filter(|runs| !runs.seeds.is_empty()).collect()
     }
 
     /// Runs what is not finished, several at a time, each on one thread (a single one gets all).
@@ -315,6 +340,7 @@ impl Comparison {
     fn manifest(&self, options: &Options<'_>) -> Manifest {
         Manifest {
             name: self.name.clone(),
+            about: self.about.clone(),
             world: options.world.kind(),
             seed: self.arms[0].seeds[0],
             overrides: self.changed.clone(),

@@ -44,6 +44,16 @@ impl Plan {
         self.detail.variant.as_deref()
     }
 
+    /// The scenario's own description (`about`); empty without one.
+    pub fn about(&self) -> &str {
+        &self.detail.about
+    }
+
+    /// The variant's own description; empty without one.
+    pub fn variant_about(&self) -> &str {
+        &self.detail.variant_about
+    }
+
     /// The seed of every random stream.
     pub fn seed(&self) -> u64 {
         self.detail.seed

@@ -131,6 +131,8 @@ pub(crate) fn write(
     let detail = plan.detail();
     let manifest = Manifest {
         base: detail.base.clone(),
+        about: detail.about.clone(),
+        variant_about: detail.variant_about.clone(),
         shows: detail.shows.clone(),
         overrides: plan.overrides().iter().map(|(key, value)| format!("{key}={value}")).collect(),
         failures: link_failures(detail),

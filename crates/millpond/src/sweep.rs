@@ -5,7 +5,7 @@ use crate::runs::run_all;
 use crate::values::values;
 use crate::{Error, Keep, Options, Scenario, SweepResults, revision};
 use millpond_claims::{Design, Request, VARIANT, design};
-use millpond_results::{Axis, Kind, Manifest, Status, SweepFolder, finish_sweep};
+use millpond_results::{Axis, Bound, Kind, Manifest, Status, SweepFolder, finish_sweep};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,11 @@ pub struct Grid {
     pub seeds: Option<RangeInclusive<u64>>,
     /// Whether the scenario's variants are an axis, the first.
     pub variants: bool,
+    /// The number whose best point is named, as in `shows`; none: the first one shown.
+    pub best: Option<String>,
+    /// Bounds that the best point keeps: "bulk.fct.mean <= 105 %" of the first point, "timeouts <=
+    /// 0".
+    pub subject: Vec<String>,
     /// Whether points that are no valid scenario are left out; else they are an error.
     pub skip_invalid: bool,
     /// Whether [`Sweep::estimate`] will be asked. Then planning counts what each point's traffic
@@ -94,6 +99,11 @@ impl Sweep {
         {
             design.sweep.shows = shows;
         }
+        for text in &grid.subject {
+            Bound::parse(text).map_err(|e| Error::Usage(format!("--subject {text:?}: {e}")))?;
+        }
+        design.sweep.best.clone_from(&grid.best);
+        design.sweep.subject.clone_from(&grid.subject);
         Ok(Sweep { scenario: scenario.clone(), design, whole: None, merged: Vec::new() })
     }
 

@@ -66,7 +66,7 @@ pub fn sweep_runs(
     variants: bool,
     skip_invalid: bool,
 ) -> PyResult<usize> {
-    let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, estimates: false };
+    let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, ..Grid::default() };
     let planned = py.detach(|| Sweep::new(&scenario.0, &grid)).map_err(|e| raise(py, e))?;
     Ok(planned.plan().points.iter().map(|point| point.runs.len()).sum())
 }
@@ -91,7 +91,7 @@ pub fn sweep(
 ) -> PyResult<(String, bool)> {
     let (py, scenario) = (listener.py(), &scenario.0);
     let keep = keep(py, kept)?;
-    let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, estimates: false };
+    let grid = Grid { axes, seeds: seeds(of), variants, skip_invalid, ..Grid::default() };
     let (results, is_stopped) = watched(listener, |watch| {
         let mut planned = Sweep::new(scenario, &grid)?.merge(merged);
         if let Some((shard, of)) = shard {

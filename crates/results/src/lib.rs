@@ -27,7 +27,7 @@ mod write;
 #[cfg(test)]
 use std::path::Path;
 
-pub use compare::finish_compare;
+pub use compare::{VariantRuns, finish_compare};
 pub use export::csv::{TABLES, default_table, write_csv};
 pub use export::fct::write_fct;
 pub use folder::target::{Owner, not_a_result};
@@ -67,7 +67,7 @@ pub use render::exchange::{
 pub use render::html::gallery::{Exhibit, gallery};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
-pub use render::text::layout::Warnings;
+pub use render::text::layout::{Warnings, about_text};
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;
@@ -77,6 +77,7 @@ pub use statistics::compare::{compare, grouped};
 pub use statistics::load_point::{acknowledged_times, query_times};
 pub use statistics::resampling::{Resampler, of_resamples};
 pub use statistics::samples::{Between, Quantile, Samples, WHOLE, jain};
+pub use statistics::subject::Bound;
 pub use statistics::tolerance::{Judged, Tolerance};
 pub use sweep::SweepFolder;
 pub use sweep::finish::finish_sweep;

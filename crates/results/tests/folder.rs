@@ -478,9 +478,11 @@ fn a_full_disk_is_an_error_that_names_the_file_and_leaves_nothing() {
 fn a_compare_holds_all_variants() {
     let dir = Dir::new("compare");
     let out = dir.at("x");
-    let variants = [("ecmp".to_string(), vec![1, 2]), (EVIL.to_string(), vec![1, 2])];
+    let runs =
+        |name: &str| VariantRuns { name: name.into(), seeds: vec![1, 2], ..VariantRuns::default() };
+    let variants = ["ecmp", EVIL].map(runs);
     let folder = Folder::create(&out, &Owner::new(Kind::Compare, "microburst"), false).unwrap();
-    for (at, (name, seeds)) in variants.iter().enumerate() {
+    for (at, VariantRuns { name, seeds, .. }) in variants.iter().enumerate() {
         for &seed in seeds {
             let place = run_folder(folder.path(), name, seed, true);
             fs::create_dir_all(&place).unwrap();

@@ -423,6 +423,13 @@ pub struct SweepArgs {
     pub overrides: Overrides,
     #[command(flatten)]
     pub shows: Shows,
+    /// Name the point with the best of this number [default: the first number shown]
+    #[arg(long, value_name = "NAME")]
+    pub best: Option<String>,
+    /// Name the best point among those within this bound; several must all hold: "bulk.fct.mean <=
+    /// 105 %" of the first point, "timeouts <= 0", "queries.qct.p99 <= 2ms"
+    #[arg(long, value_name = "NAME<=LIMIT")]
+    pub subject: Vec<String>,
     /// Leave out points that are no valid scenario, instead of stopping before the first run
     #[arg(long)]
     pub skip_invalid: bool,

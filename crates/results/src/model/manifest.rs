@@ -100,6 +100,12 @@ pub struct Manifest {
     pub seed: u64,
     /// The variant, if any.
     pub variant: Option<String>,
+    /// The scenario's own description; absent without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// The variant's own description; absent without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant_about: String,
     /// The program's version.
     pub version: String,
     /// The revision that the program was built from, with `-dirty-HASH` if its sources differed;

@@ -40,6 +40,12 @@ pub struct Sweep {
     /// The numbers that are shown; absent: those that suit the traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shows: Vec<String>,
+    /// The number whose best point is named; absent: the first one that is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<String>,
+    /// The bounds that the best point keeps, such as `bulk.fct.mean <= 105 %`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subject: Vec<String>,
     /// The points, in the order of the grid.
     pub points: Vec<Point>,
 }
@@ -151,6 +157,8 @@ impl Sweep {
             grid,
             seeds,
             shows: Vec::new(),
+            best: None,
+            subject: Vec::new(),
             points,
         }
     }
@@ -236,9 +244,10 @@ pub(crate) fn identity_of(scenario: &str) -> String {
     format!("{:016x}", hash_name(&without_shows(scenario)))
 }
 
-/// A resolved scenario without the numbers that it shows, which change no run.
+/// A resolved scenario without its description and the numbers that it shows, which change no run.
 pub fn without_shows(scenario: &str) -> String {
-    scenario.split_inclusive('\n').filter(|line| !line.starts_with("shows = ")).collect()
+    let changes_nothing = |line: &str| line.starts_with("shows = ") || line.starts_with("about = ");
+    scenario.split_inclusive('\n').filter(|line| !changes_nothing(line)).collect()
 }
 
 /// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.

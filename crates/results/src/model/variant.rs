@@ -20,6 +20,9 @@ pub(crate) const COMPARE: &str = "compare.json";
 pub struct VariantResult {
     /// Its name.
     pub variant: String,
+    /// Its description in the scenario; absent without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
     /// Its seeds, in the order of the runs.
     pub seeds: Vec<u64>,
     /// The worst of its runs.

@@ -48,6 +48,7 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         };
         results.push(VariantResult {
             variant: name.clone(),
+            about: String::new(),
             seeds: summaries.iter().map(|summary| summary.seed).collect(),
             status: worst(summaries.iter().map(|summary| summary.status)),
             warnings: warnings_over(summaries),

@@ -12,5 +12,6 @@ pub(crate) mod resampling;
 pub(crate) mod samples;
 pub(crate) mod shows;
 pub(crate) mod spill;
+pub(crate) mod subject;
 pub(crate) mod survival;
 pub(crate) mod tolerance;

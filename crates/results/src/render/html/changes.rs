@@ -3,18 +3,14 @@
 use super::Variant;
 use super::axis::{Axis, Scale};
 use super::forest::{Row, forest};
-use super::measures::{COLUMNS, Figure, LESS, SHOWN};
+use super::measures::{Figure, LESS};
 use super::page::escape;
 use super::unit::Unit;
 use crate::model::Noise;
 use std::fmt::Write;
 
-/// Figures whose changes are drawn where there are too many variants for one chart of all figures:
-/// of these the first that are there.
-const DRAWN: [&str; 7] =
-    ["QCT p99", "mice p99", "RTT p99", "FCT mean", "elephants p50", "slowdown p99", "timeouts"];
-
-const DRAWN_MOST: usize = 4;
+/// Variants in one chart; the page draws the numbers of more of them one by one.
+const DRAWN_MOST: usize = 6;
 
 /// A dot of a chart of changes: series, ratio, interval, doubtful.
 type Dot = (usize, f64, Option<[f64; 2]>, bool);
@@ -41,7 +37,7 @@ fn changes_figure(page: &mut String, class: &str, caption: &str, first: &str, ro
 
 /// The changes against the first variant as ratios, a row a figure, beside the table.
 pub(crate) fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
-    if variants.len() > COLUMNS {
+    if variants.len() > DRAWN_MOST {
         return;
     }
     let judged = figures.iter().filter(|figure| figure.less_is_better == LESS);
@@ -55,35 +51,6 @@ pub(crate) fn changes(page: &mut String, figures: &[&Figure<'_>], variants: &[Va
     if !rows.is_empty() {
         changes_figure(page, "changes", "Change", &variants[0].result.variant, &rows);
     }
-}
-
-/// The same for many variants: a chart a figure, a row a variant, below the table.
-pub(crate) fn changes_of_many(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
-    if variants.len() <= COLUMNS {
-        return;
-    }
-    let charted = |name: &&str| {
-        let figure = figures.iter().find(|figure| figure.name == *name)?;
-        let row = |at: usize| {
-            let name = escape(&variants[at].result.variant);
-            Some(Row { name, dots: vec![dot(figure, variants, at)?] })
-        };
-        let rows: Vec<Row> = (1..variants.len()).filter_map(row).collect();
-        (!rows.is_empty()).then_some((figure.name, rows))
-    };
-    // Figures that are asked for come first.
-    let asked_for = figures.iter().filter(|figure| figure.group == SHOWN).map(|figure| figure.name);
-    let names: Vec<&str> = asked_for.chain(DRAWN).collect();
-    let charts: Vec<(&str, Vec<Row>)> = names.iter().filter_map(charted).take(DRAWN_MOST).collect();
-    if charts.is_empty() {
-        return;
-    }
-    page.push_str("<div class=\"charts\">\n");
-    for (name, rows) in &charts {
-        let caption = format!("Change of {name}");
-        changes_figure(page, "change", &caption, &variants[0].result.variant, rows);
-    }
-    page.push_str("</div>\n");
 }
 
 /// Around one, the same distance to both sides, at most sixteen times.

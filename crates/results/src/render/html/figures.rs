@@ -3,7 +3,7 @@
 //! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a
 //! percentile is marked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Variant;
 use super::axis::Axis;
@@ -108,9 +108,11 @@ fn distribution(name: &str, caption: String, pick: Pick, variants: &[Variant]) -
     Some(Drawing { name: name.into(), caption, below, chart })
 }
 
-/// Where there are several seeds: the numbers of each beside their mean.
-pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
-    if variants.iter().all(|variant| variant.seeds.len() < 2) {
+/// A chart for each number that is shown: its value of each variant, with the values of single
+/// seeds where there are several.
+pub(crate) fn numbers(page: &mut String, variants: &[Variant]) {
+    let several = variants.iter().any(|variant| variant.seeds.len() > 1);
+    if variants.len() < 2 && !several {
         return;
     }
     let trees: Vec<_> = variants.iter().map(|variant| &variant.result.statistics).collect();
@@ -135,16 +137,22 @@ pub(crate) fn seeds(page: &mut String, variants: &[Variant]) {
         };
         let rows: Vec<Strip> = variants.iter().enumerate().map(strip).collect();
         let is_something = rows.iter().any(|row| row.seeds.iter().any(|(_, value)| *value != 0.0));
-        let title = if headline.unit == Unit::Percent { "of those started" } else { "by seed" };
+        let title = match headline.unit {
+            Unit::Percent => "of those started",
+            _ if several => "by seed",
+            _ => "",
+        };
         is_something.then(|| strips(&escape(&headline.name), "", headline.unit, title, &rows))?
     };
     let all: Vec<Figure> = headlines(is_given, &columns, &trees).iter().filter_map(of).collect();
     if all.is_empty() {
         return;
     }
-    section(page, "seeds", "Seed by seed");
+    section(page, "numbers", "Shown numbers");
     figures(page, &all);
-    note(page, "A pale dot is one seed, the mark their mean, the line its interval.");
+    if several {
+        note(page, "A pale dot is one seed, the mark their mean, the line its interval.");
+    }
     end(page);
 }
 
@@ -298,7 +306,9 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
         page,
         &format!(
             "Application bytes delivered in order, all classes together, between two samples, or \
-             over as many as eight full packets take{mean}."
+             over as many as eight full packets take{mean}. A receiver delivers all that waits \
+             behind a lost packet at once, when that packet has come again: such a sample can lie \
+             above the rate of the links, and those before it lie below."
         ),
     );
     end(page);
@@ -354,14 +364,16 @@ pub(crate) fn within(spans: Vec<Span>, end: f64) -> Vec<Span> {
     begun.map(|span| Span { to: span.to.filter(|to| *to < end), ..span }).collect()
 }
 
+/// The samples of queues of each variant's first run, where there are any.
+pub(crate) fn overviews(variants: &[Variant]) -> Result<Vec<Option<Overview>>> {
+    let read = |run: &PathBuf| Overview::read(run, end_of(run)?);
+    variants.iter().map(|variant| variant.runs.first().map_or(Ok(None), read)).collect()
+}
+
 /// Queue occupancy over time, where it was sampled: the fullest queue anywhere, and the busiest
 /// ports. `None` without samples.
 pub(crate) fn waiting(variants: &[Variant]) -> Result<Option<Vec<Drawing>>> {
-    let mut overviews = Vec::new();
-    for variant in variants {
-        overviews
-            .push(variant.runs.first().map_or(Ok(None), |run| Overview::read(run, end_of(run)?))?);
-    }
+    let overviews = overviews(variants)?;
     if overviews.iter().all(Option::is_none) {
         return Ok(None);
     }

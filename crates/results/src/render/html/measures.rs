@@ -8,8 +8,8 @@ use crate::statistics::censoring;
 use crate::statistics::censoring::{Shown, shown};
 use crate::statistics::shows::{Column, Form};
 
-/// Variants as columns, as long as they fit.
-pub(crate) const COLUMNS: usize = 6;
+/// Variants as columns of a table, as long as they fit.
+pub(crate) const COLUMNS: usize = 8;
 /// One number that variants are compared by.
 pub(crate) struct Figure<'a> {
     pub group: &'a str,

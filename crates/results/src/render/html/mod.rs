@@ -29,6 +29,7 @@ mod series;
 pub(crate) mod sweep;
 mod sweep_tables;
 mod ticks;
+mod timeline;
 mod unit;
 mod verdict;
 
@@ -214,13 +215,16 @@ fn page_of(
     manifest: &Manifest,
 ) -> Result<String> {
     let mut text = String::new();
-    page::head(&mut text, name, kind, facts);
-    warn(&mut text, warnings);
+    let warned =
+        (!warnings.is_empty()).then(|| format!("<a href=\"#warnings\">{}</a>", counted(warnings)));
+    let facts: Vec<String> = facts.iter().cloned().chain(warned).collect();
+    page::head(&mut text, name, kind, &facts);
+    about(&mut text, variants, manifest);
     let names: Vec<&str> = variants.iter().map(|variant| variant.result.variant.as_str()).collect();
     page::legend(&mut text, &names);
     verdict::verdict(&mut text, variants);
+    figures::numbers(&mut text, variants);
     jobs::jobs(&mut text, variants)?;
-    figures::seeds(&mut text, variants);
     figures::distributions(&mut text, variants);
     figures::sizes(&mut text, variants);
     figures::goodput(&mut text, variants)?;
@@ -228,6 +232,7 @@ fn page_of(
     figures::queues(&mut text, variants)?;
     losses::losses(&mut text, variants);
     programs::programs(&mut text, variants);
+    warn(&mut text, warnings);
     page::section(&mut text, "scenario", "Scenario and numbers");
     verdict::classes(&mut text, variants);
     scenario(&mut text, manifest);
@@ -236,21 +241,40 @@ fn page_of(
     Ok(text)
 }
 
+fn counted(warnings: &[String]) -> String {
+    match warnings.len() {
+        1 => "1 warning".to_string(),
+        n => format!("{n} warnings"),
+    }
+}
+
+/// The descriptions of the scenario and of its variants.
+fn about(page: &mut String, variants: &[Variant], manifest: &Manifest) {
+    for text in [&manifest.about, &manifest.variant_about].into_iter().filter(|t| !t.is_empty()) {
+        let _ = writeln!(page, "<p class=\"lead about\">{}</p>", escape(text));
+    }
+    let described = variants.iter().enumerate().filter(|(_, of)| !of.result.about.is_empty());
+    let items: String = described
+        .map(|(at, Variant { result, .. })| {
+            let (name, about) = (escape(&result.variant), escape(&result.about));
+            format!("<div><dt>{}{name}</dt><dd>{about}</dd></div>", series::swatch(at))
+        })
+        .collect();
+    if !items.is_empty() {
+        let _ = writeln!(page, "<dl class=\"about\">{items}</dl>");
+    }
+}
+
 fn warn(page: &mut String, warnings: &[String]) {
     if warnings.is_empty() {
         return;
     }
     let items: String =
         warnings.iter().map(|warning| format!("<li>{}</li>", escape(warning))).collect();
-    let title = if warnings.len() == 1 {
-        "1 warning".to_string()
-    } else {
-        format!("{} warnings", warnings.len())
-    };
-    let open = if warnings.len() <= 3 { " open" } else { "" };
     let _ = writeln!(
         page,
-        "<details class=\"warnings\"{open}><summary>{title}</summary><ul>{items}</ul></details>"
+        "<section id=\"warnings\">\n<h2>{}</h2>\n<ul class=\"warnings\">{items}</ul>\n</section>",
+        counted(warnings)
     );
 }
 

@@ -136,12 +136,88 @@
     box.style.left = Math.max(4, side) + "px";
     box.style.top = Math.max(4, Math.min(event.clientY - h - 12, innerHeight - h - 4)) + "px";
   };
-  const follow = (svg) => {
-    let chart;
-    const move = (event) => point(svg, (chart ||= prepare(svg)), event);
+  const make = (name, attributes, text) => {
+    const element = document.createElementNS(document.querySelector("svg").namespaceURI, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text) element.textContent = text;
+    return element;
+  };
+  const frame = (svg) => svg.dataset.box.split(" ").map(Number);
+  // The lines of a chart in a group that is stretched, and cut off at the axes.
+  const stretched = (svg) => {
+    const [left, top, right, bottom] = frame(svg);
+    const id = `zoom${document.querySelectorAll("clipPath").length}`;
+    const clip = make("clipPath", { id });
+    clip.append(make("rect", { x: left, y: top, width: right - left, height: bottom - top }));
+    const [outer, inner] = [make("g", { class: "zoom", "clip-path": `url(#${id})` }), make("g", {})];
+    inner.append(...svg.querySelectorAll("g[data-v], .failure, .failure-edge"));
+    outer.append(inner);
+    svg.append(clip, outer);
+    const isTick = (part) =>
+      part.matches("path") ? part.getAttribute("d").includes("V") : Number(part.getAttribute("y")) === bottom + 18;
+    for (const part of svg.querySelectorAll("path.grid, text:not(.title)")) part.classList.toggle("tick", isTick(part));
+    return inner;
+  };
+  // Shows the range of an axis of time between two values alone.
+  const zoom = (svg, from, to) => {
+    const [left, top, right, bottom] = frame(svg);
+    const whole = (svg.dataset.whole ||= svg.dataset.x).split(" ");
+    const [first, last] = [Number(whole[1]), Number(whole[2])];
+    const inner = svg.querySelector("g.zoom > g") || stretched(svg);
+    const [times, each] = [(last - first) / (to - from), (right - left) / (to - from)];
+    inner.setAttribute("transform", `translate(${left * (1 - times) - (from - first) * each} 0) scale(${times} 1)`);
+    svg.dataset.x = [whole[0], from, to, whole[3]].join(" ");
+    svg.classList.toggle("zoomed", times !== 1);
+    svg.querySelectorAll(".fresh").forEach((part) => part.remove());
+    if (times === 1) return;
+    const rough = 10 ** Math.floor(Math.log10((to - from) / 3));
+    const step = [1, 2, 5, 10].map((n) => n * rough).find((n) => (to - from) / n <= 5);
+    for (let n = Math.ceil(from / step); n * step <= to; n += 1) {
+      const x = left + (n * step - from) * each;
+      const name = show.time(n * step);
+      svg.prepend(make("path", { class: "grid fresh", d: `M${x} ${top}V${bottom}` }));
+      svg.append(make("text", { class: "fresh", x, y: bottom + 18, "text-anchor": "middle" }, name));
+    }
+  };
+  // A drag across a chart of time shows what lies between its ends; `whole` brings all back.
+  const follow = (svg, tools) => {
+    let [chart, start] = [];
+    const isTime = svg.dataset.read === "x" && /^linear .* time$/.test(svg.dataset.x);
+    const at = (event) => {
+      const box = svg.getBoundingClientRect();
+      const x = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
+      return Math.max(chart.left, Math.min(chart.right, x));
+    };
+    const to = (from, until) => {
+      hide(chart);
+      zoom(svg, from, until);
+      chart.cross.remove();
+      chart = undefined;
+    };
+    const whole = button("whole", "all of the time again", (self) => {
+      const [, from, until] = svg.dataset.whole.split(" ").map(Number);
+      chart ||= prepare(svg);
+      to(from, until);
+      self.remove();
+    });
+    const move = (event) => {
+      point(svg, (chart ||= prepare(svg)), event);
+      if (start !== undefined) chart.cross.setAttribute("d", `M${start} ${chart.top}V${chart.bottom}H${at(event)}V${chart.top}Z`);
+    };
+    const end = (event) => {
+      const [from, until] = [start, at(event)].sort((a, b) => a - b);
+      start = undefined;
+      if (until - from < 8) return;
+      to(chart.x.value(from), chart.x.value(until));
+      tools.prepend(whole);
+    };
     svg.addEventListener("pointermove", move);
-    svg.addEventListener("pointerdown", move);
-    svg.addEventListener("pointerleave", () => hide(chart));
+    svg.addEventListener("pointerdown", (event) => {
+      move(event);
+      if (isTime) start = at(event);
+    });
+    svg.addEventListener("pointerup", (event) => start !== undefined && end(event));
+    svg.addEventListener("pointerleave", () => { start = undefined; hide(chart); });
   };
 
   // What a chart shows, to take away.
@@ -173,13 +249,7 @@
     return lines.join("\n") + "\n";
   };
   const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity",
-    "font-size", "font-style", "font-weight", "paint-order", "display"];
-  const make = (name, attributes, text) => {
-    const element = document.createElementNS(document.querySelector("svg").namespaceURI, name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    if (text) element.textContent = text;
-    return element;
-  };
+    "font-size", "font-style", "font-weight", "paint-order", "display", "vector-effect"];
   // The drawing by itself: light, with its caption above and the names of its series below.
   const alone = (svg, caption) => {
     const root = document.documentElement;
@@ -249,7 +319,7 @@
     const tools = document.createElement("div");
     tools.className = "tools";
     const other = figure.querySelector("template");
-    if (svg.classList.contains("chart")) follow(svg);
+    if (svg.classList.contains("chart")) follow(svg, tools);
     if (other) {
       let waiting = other.content.querySelector("svg");
       const values = (drawing) => (drawing.dataset.yNames ? drawing.dataset.x : drawing.dataset.y);
@@ -260,7 +330,7 @@
         }
         svg.replaceWith(waiting);
         [svg, waiting] = [waiting, svg];
-        if (!svg.dataset.followed) follow(svg);
+        if (!svg.dataset.followed) follow(svg, tools);
         svg.dataset.followed = waiting.dataset.followed = "yes";
         self.setAttribute("aria-pressed", String(values(svg).startsWith("log")));
       });

@@ -61,7 +61,7 @@ pub(crate) const TERMS: [(&str, &str); 16] = [
     ("queue occupancy", "Bytes that wait at a port, without the packet in transmission."),
 ];
 
-/// Text for the page: markup becomes text, control characters vanish.
+/// Text for the page: markup becomes text; control characters and those that XML forbids vanish.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -72,7 +72,7 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' => escaped.push(c),
-            c if c.is_control() => {}
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
             c => escaped.push(c),
         }
     }
@@ -244,10 +244,42 @@ pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
     page.push_str("</div>\n");
 }
 
-/// A table in a box that scrolls by itself. The cells are markup: a row's first is its head, one
-/// that is `<td …` stays as it is, and a row of one cell is a heading across.
+/// Columns that a phone shows beside each other; a wider table is turned there.
+const NARROW: usize = 4;
+
+/// The rules by which a phone shows the name of its column before each cell of a wide table.
+fn turned(page: &mut String, head: &[String]) -> String {
+    let name = format!("t{}", page.matches("<table").count());
+    let rule = |(at, cell): (usize, &String)| {
+        let text = without_markup(cell).replace('\\', "\\5c ").replace('\'', "\\27 ");
+        format!(".{name} td:nth-child({})::before{{content:'{text}'}}", at + 1)
+    };
+    let rules: String = head.iter().enumerate().skip(1).map(rule).collect();
+    let _ = writeln!(page, "<style>@media(max-width:600px){{{rules}}}</style>");
+    format!(" turned {name}")
+}
+
+/// The text of markup for a style sheet, in which nothing ends the sheet.
+fn without_markup(markup: &str) -> String {
+    let mut is_inside = false;
+    let is_text = |c: &char| {
+        let was_inside = is_inside;
+        is_inside = *c == '<' || is_inside && *c != '>';
+        !was_inside && !is_inside
+    };
+    let spaced = markup.replace("<small", " <small");
+    let text: String = spaced.chars().filter(is_text).collect();
+    let entities = [("&lt;", "\u{2039}"), ("&gt;", "\u{203a}"), ("&quot;", "\""), ("&#39;", "'")];
+    let text = entities.into_iter().fold(text, |text, (from, to)| text.replace(from, to));
+    text.replace("&amp;", "&")
+}
+
+/// A table in a box that scrolls by itself; on a phone a wide one is turned, so that each row is a
+/// list. The cells are markup: a row's first is its head, one that is `<td …` stays as it is, and a
+/// row of one cell is a heading across.
 pub(crate) fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) {
-    let _ = write!(page, "<div class=\"box\"><table class=\"{class}\"><thead><tr>");
+    let turned = if head.len() > NARROW { turned(page, head) } else { String::new() };
+    let _ = write!(page, "<div class=\"box\"><table class=\"{class}{turned}\"><thead><tr>");
     for cell in head {
         let _ = write!(page, "<th scope=\"col\">{cell}</th>");
     }

@@ -8,6 +8,7 @@ use super::figures::{by_sizes, rates, times, waiting};
 use super::page::{Drawing, escape};
 use super::series::swatch;
 use super::sweep;
+use super::timeline::timeline;
 use super::{Variant, variants_of_compare, variants_of_run};
 use crate::model::summary::Summary;
 use crate::model::{Error, Kind, MANIFEST, Manifest, REPORT, Result, check_files, read_compare};
@@ -71,7 +72,21 @@ pub fn plots(results: &[PathBuf]) -> Result<Vec<(String, String)>> {
     drawings.extend(rates(&variants)?);
     drawings.extend(waiting(&variants)?.unwrap_or_default());
     let names: Vec<&str> = variants.iter().map(|variant| variant.result.variant.as_str()).collect();
-    Ok(drawings.iter().map(|drawing| (drawing.name.clone(), svg(drawing, &names))).collect())
+    let mut files: Vec<(String, String)> =
+        drawings.iter().map(|drawing| (drawing.name.clone(), svg(drawing, &names))).collect();
+    files.extend(timeline(&variants)?.map(|(drawing, height)| {
+        let label = "Flows over time";
+        (
+            "timeline".to_string(),
+            file(
+                label,
+                label,
+                height,
+                &format!("<g transform=\"translate(0 {CAPTION})\">{drawing}</g>\n"),
+            ),
+        )
+    }));
+    Ok(files)
 }
 
 /// The variants of a results folder.
@@ -107,17 +122,12 @@ fn svg(drawing: &Drawing, names: &[&str]) -> String {
     let Drawing { caption, below, chart, .. } = drawing;
     let legend = if names.len() > 1 { names.len() as f64 * NAME } else { 0.0 };
     let (top, height) = (CAPTION + legend, CAPTION + legend + chart.height());
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n<style>{STYLE}</style>\n\
-         <text class=\"caption\" x=\"12\" y=\"16\">{caption}</text>\n",
-        chart.label
-    );
+    let mut inside = String::new();
     // The text that the page writes beneath a caption has marks of its script where there are
     // several.
     if names.len() == 1 && !below.is_empty() {
         let right = WIDTH - 12.0;
-        let _ = writeln!(svg, "<text x=\"{right}\" y=\"16\" text-anchor=\"end\">{below}</text>");
+        let _ = writeln!(inside, "<text x=\"{right}\" y=\"16\" text-anchor=\"end\">{below}</text>");
     }
     if names.len() > 1 {
         for (series, name) in names.iter().enumerate() {
@@ -128,10 +138,23 @@ fn svg(drawing: &Drawing, names: &[&str]) -> String {
                 1,
             );
             let text = y + 12.0;
-            let _ =
-                writeln!(svg, "{swatch}<text class=\"name\" x=\"42\" y=\"{text}\">{name}</text>");
+            let _ = writeln!(
+                inside,
+                "{swatch}<text class=\"name\" x=\"42\" y=\"{text}\">{name}</text>"
+            );
         }
     }
-    let _ = writeln!(svg, "<g transform=\"translate(0 {top})\">{}</g>\n</svg>", chart.drawing());
-    svg
+    let _ = writeln!(inside, "<g transform=\"translate(0 {top})\">{}</g>", chart.drawing());
+    file(&chart.label, caption, height - CAPTION, &inside)
+}
+
+/// The element around a drawing that begins below the caption, or has room for it.
+fn file(label: &str, caption: &str, height: f64, inside: &str) -> String {
+    let height = height + CAPTION;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n\
+         <style>{STYLE}</style>\n<text class=\"caption\" x=\"12\" y=\"16\">{caption}</text>\n\
+         {inside}</svg>\n"
+    )
 }

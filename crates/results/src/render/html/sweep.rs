@@ -5,6 +5,8 @@
 
 use super::sweep_tables::{MAPS, differences, estimate, maps, points};
 use crate::statistics::points::{columns_of, label, warnings};
+use crate::statistics::subject::verdict;
+use std::fmt::Write;
 use std::path::Path;
 
 use super::axis::Axis;
@@ -76,7 +78,9 @@ fn page_of(sweep: &Sweep, headlines: &[Headline], runs: &Runs, manifest: &Manife
     let lines = lines(sweep, across);
     let names: Vec<String> = lines.iter().take(LINES).map(|line| line.name.clone()).collect();
     page::head(&mut text, &sweep.name, "sweep", &facts(sweep, manifest.world));
-    super::warn(&mut text, &told(sweep));
+    if let Some(best) = verdict(sweep) {
+        let _ = writeln!(text, "<p class=\"lead about\">Best: {}.</p>", escape(&best));
+    }
     page::legend(&mut text, &names.iter().map(String::as_str).collect::<Vec<_>>());
     if let Some(key) = across {
         section(&mut text, "figures", &format!("By {}", escape(&sweep.grid[key].key)));
@@ -86,6 +90,7 @@ fn page_of(sweep: &Sweep, headlines: &[Headline], runs: &Runs, manifest: &Manife
     sizes(&mut text, sweep, across, &lines);
     differences(&mut text, sweep, headlines);
     maps(&mut text, sweep, headlines);
+    super::warn(&mut text, &told(sweep));
     section(&mut text, "points", "All points");
     points(&mut text, sweep, headlines);
     end(&mut text);

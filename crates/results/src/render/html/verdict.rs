@@ -9,7 +9,7 @@
 //! Invariant: nothing is called a difference or best that the intervals do not bear out, and where
 //! there are none the page says so.
 
-use super::changes::{changes, changes_of_many};
+use super::changes::changes;
 use super::measures::{COLUMNS, FIGURES, Figure, SHOWN, asked_for};
 use std::fmt::Write;
 
@@ -42,17 +42,20 @@ pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
     }
     let best: Vec<Option<usize>> = figures.iter().map(|figure| figure.best(variants)).collect();
     lead(page, &figures, &best, variants);
-    page.push_str("<div class=\"split\">\n");
+    let is_narrow = variants.len() <= NARROW;
+    page.push_str(if is_narrow { "<div class=\"split\">\n" } else { "" });
     matrix(page, &figures, &best, variants);
     changes(page, &figures, variants);
-    page.push_str("</div>\n");
-    changes_of_many(page, &figures, variants);
+    page.push_str(if is_narrow { "</div>\n" } else { "" });
     if figures.iter().any(|figure| figure.group == SHOWN) {
         note(page, POOLED);
     }
     legend_of_marks(page, variants);
     end(page);
 }
+
+/// Variants whose table has room for a chart beside it.
+const NARROW: usize = 3;
 
 /// The note that names the figures of the terminal.
 const POOLED: &str = "Rows below <i>Shown</i> are the columns of the terminal's table, by class. \
@@ -206,7 +209,8 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     );
 }
 
-/// The table: a row a figure, or a row a variant where there are many.
+/// The table: a row a figure, or a row a variant where there are many, with as many figures beside
+/// each other as a screen has room for.
 fn matrix(
     page: &mut String,
     figures: &[&Figure<'_>],
@@ -239,11 +243,16 @@ fn matrix(
         let prefix = if figure.name == "completed" { figure.group } else { "" };
         term(format!("{prefix} {}", figure.name).trim(), figure.term)
     });
-    let head: Vec<String> = std::iter::once("variant".to_string()).chain(names).collect();
-    let row = |at: usize| {
-        std::iter::once(name(at)).chain((0..figures.len()).map(|row| cell(row, at))).collect()
-    };
-    table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
+    let names: Vec<String> = names.collect();
+    for from in (0..figures.len()).step_by(COLUMNS) {
+        let block = from..figures.len().min(from + COLUMNS);
+        let own = names[block.clone()].iter().cloned();
+        let head: Vec<String> = std::iter::once("variant".to_string()).chain(own).collect();
+        let row = |at: usize| {
+            std::iter::once(name(at)).chain(block.clone().map(|row| cell(row, at))).collect()
+        };
+        table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
+    }
 }
 
 fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usize) -> String {

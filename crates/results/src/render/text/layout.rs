@@ -64,6 +64,42 @@ pub(crate) fn wrapped(name: &str, text: &str) -> Vec<String> {
     fill(name, text.split_whitespace().map(String::from))
 }
 
+/// The descriptions of a scenario and of its variants, a paragraph each, with its name before it.
+pub fn about_text<'a>(
+    scenario: &str,
+    about: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let described: Vec<(&str, &str)> =
+        about.into_iter().filter(|(_, about)| !about.is_empty()).collect();
+    let mut lines = match scenario {
+        "" => Vec::new(),
+        text => fill_within(0, "", clean(text).split_whitespace()),
+    };
+    let width = described.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(NAME);
+    for (name, about) in described {
+        let name = format!("{:<width$}  ", clean(name));
+        lines.extend(fill_within(width + 2, &name, clean(about).split_whitespace()));
+    }
+    lines.join("\n")
+}
+
+/// Words behind a name, broken before column 100; further lines are indented.
+fn fill_within<'a>(indent: usize, name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut lines = vec![name.to_string()];
+    for word in words {
+        let line = lines.last().map_or("", String::as_str);
+        let (is_begun, long) = (!line.ends_with(' ') && !line.is_empty(), line.chars().count());
+        match lines.last_mut() {
+            Some(line) if long + word.chars().count() < WIDTH => {
+                line.push_str(if is_begun { " " } else { "" });
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{}{word}", " ".repeat(indent))),
+        }
+    }
+    lines
+}
+
 pub(crate) fn fill(name: &str, parts: impl Iterator<Item = String>) -> Vec<String> {
     let mut lines = vec![format!("{name:<9}")];
     for part in parts {

@@ -12,6 +12,7 @@ use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
 use crate::statistics::shows::Column;
+use crate::statistics::subject::verdict;
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
@@ -44,6 +45,7 @@ pub fn sweep_table(sweep: &Sweep, warnings: Warnings) -> String {
     if sweep.seeds.len() > 1 && drawn.iter().any(|point| point.differences.is_some()) {
         lines.extend(marks.legend(sweep.seeds.len()));
     }
+    lines.extend(verdict(sweep).iter().flat_map(|text| wrapped("best", text)));
     lines.extend(notes(sweep));
     let trees: Vec<&Tree<Estimate>> =
         points.iter().filter_map(|point| point.statistics.as_ref()).collect();

@@ -1,0 +1,180 @@
+//! A run in time: a bar for each flow from its start to its last byte, below the queue of the
+//! busiest port where queues were sampled. Variants are below each other, on one axis.
+//!
+//! Invariant: every bar is a flow's own time; one that did not complete ends where the run does.
+//! Of many flows every nth is drawn, and the drawing names both numbers.
+
+use super::Variant;
+use super::axis::Axis;
+use super::chart::{LEFT, RIGHT, WIDTH};
+use super::figures::overviews;
+use super::number::{bytes, count, short};
+use super::page::escape;
+use super::queues::{Overview, busiest};
+use super::unit::Unit;
+use crate::model::{FLOWS, Result, Rows};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Flows of a variant that are drawn.
+const MOST: usize = 120;
+/// Height of all bars of a variant, where there are few flows and where there are many.
+const BARS: [f64; 2] = [60.0, 300.0];
+/// Height of a queue.
+const QUEUE: f64 = 70.0;
+const TITLE: f64 = 36.0;
+const TICKS: f64 = 34.0;
+
+/// A flow as a bar.
+struct Bar {
+    from: f64,
+    /// `None`: it did not complete.
+    to: Option<f64>,
+    /// The class of its colour.
+    colour: &'static str,
+}
+
+/// Colours of bars, with their meanings.
+const COLOURS: [(&str, &str); 4] = [
+    ("s0", "no packet lost"),
+    ("s4", "packets sent again"),
+    ("s1", "waited for a timer"),
+    ("s6", "unfinished"),
+];
+
+/// The flows of a run by their end, every nth of many, and how many there are.
+fn bars(run: &Path) -> Result<(Vec<Bar>, usize)> {
+    let mut bars = Vec::new();
+    let columns = ["start_us", "fct_us", "retransmitted", "timeouts"];
+    Rows::open(&run.join(FLOWS))?.each(columns, |columns, rows| {
+        for row in 0..rows {
+            let Some(from) = columns[0].float(row) else { continue };
+            let to = columns[1].float(row).map(|time| from + time);
+            let is_some = |column: usize| columns[column].whole(row).is_some_and(|n| n > 0);
+            let kind = match to {
+                None => 3,
+                _ if is_some(3) => 2,
+                _ if is_some(2) => 1,
+                _ => 0,
+            };
+            bars.push(Bar { from, to, colour: COLOURS[kind].0 });
+        }
+        Ok(())
+    })?;
+    let end = |bar: &Bar| bar.to.unwrap_or(f64::INFINITY);
+    bars.sort_by(|a, b| end(a).total_cmp(&end(b)).then(a.from.total_cmp(&b.from)));
+    let (all, every) = (bars.len(), bars.len().div_ceil(MOST).max(1));
+    Ok((bars.into_iter().step_by(every).collect(), all))
+}
+
+/// The drawing without the element around it, and its height; `None` without flows.
+pub(crate) fn timeline(variants: &[Variant]) -> Result<Option<(String, f64)>> {
+    let overviews = overviews(variants)?;
+    let mut runs = Vec::new();
+    for variant in variants {
+        runs.push(variant.runs.first().map_or(Ok((Vec::new(), 0)), |run| bars(run))?);
+    }
+    let ends = runs.iter().flat_map(|(bars, _)| bars).map(|bar| bar.to.unwrap_or(bar.from));
+    let Some(end) = ends.max_by(f64::total_cmp) else { return Ok(None) };
+    let open = |(bars, _): &(Vec<Bar>, usize)| bars.iter().any(|bar| bar.to.is_none());
+    let longest = overviews.iter().flatten().map(|of| of.end).fold(end, f64::max);
+    let end = if runs.iter().any(open) { longest } else { end };
+    let x = Axis::linear(0.0, end, Unit::Time, "time since the start");
+    let (mut svg, mut y) = (String::new(), 0.0);
+    for ((variant, (bars, all)), overview) in variants.iter().zip(&runs).zip(&overviews) {
+        let name = escape(&variant.result.variant);
+        let n = match bars.len() {
+            drawn if drawn < *all => format!("{} of {} flows", drawn, count(Some(*all as f64))),
+            _ => format!("{all} flows"),
+        };
+        let _ = write!(
+            svg,
+            "<text class=\"row\" x=\"12\" y=\"{:.1}\">{name}</text><text x=\"{}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{n}</text>",
+            y + 14.0,
+            WIDTH - RIGHT,
+            y + 14.0
+        );
+        y = variant_at(&mut svg, y + TITLE, &x, bars, overview.as_ref())?;
+    }
+    let (right, heading) = (WIDTH - RIGHT, x.heading());
+    let _ = write!(
+        svg,
+        "<text class=\"title\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{heading}</text>",
+        y - 4.0
+    );
+    legend(&mut svg, y + 16.0);
+    Ok(Some((svg, y + 16.0 + 16.0 * COLOURS.len() as f64 / 2.0)))
+}
+
+/// One variant below `top`; returns where it ends.
+fn variant_at(
+    svg: &mut String,
+    top: f64,
+    x: &Axis,
+    bars: &[Bar],
+    overview: Option<&Overview>,
+) -> Result<f64> {
+    let at = |value: f64| LEFT + x.place(value.min(x.to)) * (WIDTH - RIGHT - LEFT);
+    let mut y = top;
+    if let Some(overview) = overview
+        && let Some(port) = busiest(std::iter::once(overview), 1).pop()
+        && let Some(track) = overview.tracks(std::slice::from_ref(&port))?.pop()
+    {
+        let peak = track.iter().map(|&(_, n)| n).fold(1.0, f64::max);
+        let foot = y + QUEUE;
+        let mut path = format!("M{LEFT} {foot:.1}");
+        for &(time, waiting) in &track {
+            let _ = write!(path, "H{:.1}V{:.1}", at(time), foot - QUEUE * waiting / peak);
+        }
+        let (name, text) = (escape(&format!("{}, port {}", port.0, port.1)), short(bytes(peak)));
+        let _ = write!(
+            svg,
+            "<g class=\"s3\"><path fill=\"currentColor\" opacity=\".5\" \
+             d=\"{path}V{foot:.1}Z\"/></g><text x=\"{}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{text}</text><text x=\"{LEFT}\" y=\"{:.1}\">{name}: bytes \
+             that wait</text>",
+            LEFT - 7.0,
+            y + 9.0,
+            y - 2.0
+        );
+        y = foot + 10.0;
+    }
+    let height = (bars.len() as f64 * 6.0).clamp(BARS[0], BARS[1]) / bars.len().max(1) as f64;
+    let foot = y + height * bars.len() as f64 + 4.0;
+    for (time, name) in &x.ticks {
+        let x = at(*time);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{foot:.1}\"/><text x=\"{x:.1}\" \
+             y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
+            foot + 14.0
+        );
+    }
+    for (row, bar) in bars.iter().enumerate() {
+        let (from, to) = (at(bar.from), at(bar.to.unwrap_or(x.to)));
+        let _ = write!(
+            svg,
+            "<rect class=\"{}\" fill=\"currentColor\" x=\"{from:.1}\" y=\"{:.2}\" \
+             width=\"{:.1}\" height=\"{:.2}\"/>",
+            bar.colour,
+            y + height * row as f64,
+            (to - from).max(0.5),
+            (height * 0.8).max(0.5)
+        );
+    }
+    Ok(foot + TICKS)
+}
+
+fn legend(svg: &mut String, top: f64) {
+    for (at, (colour, meaning)) in COLOURS.iter().enumerate() {
+        let (x, y) = (12.0 + 230.0 * (at % 2) as f64, top + 16.0 * (at / 2) as f64);
+        let _ = write!(
+            svg,
+            "<rect class=\"{colour}\" fill=\"currentColor\" x=\"{x}\" y=\"{:.1}\" width=\"24\" \
+             height=\"6\"/><text x=\"{}\" y=\"{y:.1}\">{meaning}</text>",
+            y - 6.0,
+            x + 30.0
+        );
+    }
+}
