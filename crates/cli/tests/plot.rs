@@ -66,7 +66,7 @@ at = "1ms"
 until = "2ms"
 
 [[traffic]]
-name = "<i> \"&\uffff"
+name = "R&D's \uffff"
 kind = "permutation"
 size = "100KB"
 
@@ -86,7 +86,7 @@ fn every_drawing_of_every_command_is_xml() {
     dir.run(&["run", "all.toml", "--variant", "cubic", "--out", "one", "-q"]).ends(0);
     dir.run(&["compare", "all.toml", "--seeds", "2", "--out", "both", "-q"]).ends(0);
     let keys = ["transport.min-rto=1ms,2ms", "switch.marking.threshold-packets=20,65"];
-    let grid = ["--grid", keys[0], "--grid", keys[1], "--variant", "ecmp"];
+    let grid = ["--grid", keys[0], "--grid", keys[1]];
     dir.run(&[&["sweep", "all.toml", "--out", "grid", "-q"][..], &grid].concat()).ends(0);
     dir.run(&["reproduce", "all", "--page", "papers", "--recorded", "-q"]).ends(0);
     for (page, least) in [

@@ -278,7 +278,7 @@ fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
 }
 
 /// Drags over a quarter of the first chart of time, points at its middle, and restores the whole.
-const ZOOM: &str = "<script>
+const ZOOM: &str = "<script>{
     const svg = [...document.querySelectorAll('svg.chart')].find((s) => \
      /^linear .* time$/.test(s.dataset.x) && s.dataset.read === 'x');
     const box = svg.getBoundingClientRect();
@@ -298,7 +298,7 @@ const ZOOM: &str = "<script>
     const out = document.createElement('pre');
     out.id = 'taken';
     out.textContent = JSON.stringify(seen);
-    document.body.append(out);
+    document.body.append(out);}
     </script></body>";
 
 #[test]

@@ -320,8 +320,11 @@ fn export_and_report_refuse_damaged_files_of_a_compare_and_of_a_sweep() {
     for name in ["a", "b"] {
         write_run(&folder.subfolder(&[name]).unwrap());
     }
-    let variants: Vec<(String, Vec<u64>)> =
-        ["a", "b"].map(|name| (name.to_string(), vec![1])).into();
+    let variants = ["a", "b"].map(|name| VariantRuns {
+        name: name.to_string(),
+        seeds: vec![1],
+        ..VariantRuns::default()
+    });
     finish_compare(&folder, &variants, false, Manifest::new("0", "")).unwrap();
     folder.commit().unwrap();
     reads_or_refuses(&out, &[|dir| csv(dir, default_table(dir)?), |dir| csv(dir, "flows"), page]);
