@@ -12,6 +12,7 @@
 //! only through `color-aware`, which refuses nothing without TLT's colors.
 
 use crate::choices::Visit;
+use crate::half::Half;
 use crate::rdma::RecoveryParams;
 use crate::settings::failure::Losable;
 use crate::settings::limit::{EGRESS, INGRESS, IngressMode, LimitKind, LimitSettings, MARKS};
@@ -275,37 +276,14 @@ pub fn check(chosen: &[Chosen], shape: Shape) -> Vec<String> {
     warnings
 }
 
-/// A mechanism whose signal nobody reads or provides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Half {
-    place: &'static str,
-    kind: &'static str,
-    signal: Signal,
-    /// It reads the signal, and nobody provides it; else the other way round.
-    reads: bool,
-}
-
-impl Half {
-    /// The sentence with the consequence, the missing key and a value for it.
-    pub(crate) fn text(&self) -> String {
-        let Half { place, kind, signal, reads } = self;
-        let (does, lacks, consequence) = match reads {
-            true => ("reads", "nothing provides", signal.missing()),
-            false => ("provides", "nothing reads", signal.unread()),
-        };
-        let name = signal.name();
-        format!("{place} \"{kind}\" {does} {name}, which {lacks}: {consequence}")
-    }
-
-    /// Whether the mechanism is also in a variant of the scenario that has its counterpart: then
-    /// the scenario has it for that variant. Paths are the network's, which variants share.
-    pub(crate) fn is_whole_in(&self, other: &Settings) -> bool {
-        let has = |c: &Chosen| (c.place, c.kind) == (self.place, self.kind);
-        let shape = Shape { multipath: true, has_detours: true, has_equals: true };
-        !matches!(self.signal, Signal::Paths | Signal::Detours)
-            && chosen(other).iter().any(has)
-            && !halves(other, shape).contains(self)
-    }
+/// Whether a half's mechanism is also in a variant of the scenario that has its counterpart: then
+/// the scenario has it for that variant. Paths are the network's, which variants share.
+pub(crate) fn is_whole_in(half: &Half, other: &Settings) -> bool {
+    let has = |c: &Chosen| (c.place, c.kind) == (half.place, half.kind);
+    let shape = Shape { multipath: true, has_detours: true, has_equals: true };
+    !matches!(half.signal, Signal::Paths | Signal::Detours)
+        && chosen(other).iter().any(has)
+        && !halves(other, shape).contains(half)
 }
 
 /// A chosen mechanism, and the event that it answers.

@@ -6,8 +6,8 @@
 //!
 //! Invariant: text from outside ends here or in a plan, never in a panic.
 
-use crate::composition::Half;
 use crate::excerpt::Excerpt;
+use crate::half::Half;
 use crate::source::{Sources, Span};
 use miette::SourceSpan;
 use std::collections::HashSet;

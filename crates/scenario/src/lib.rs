@@ -22,6 +22,7 @@ mod families;
 mod file_name;
 mod files;
 mod follow;
+mod half;
 mod host;
 mod ideal;
 mod idle;

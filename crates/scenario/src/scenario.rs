@@ -7,9 +7,10 @@
 //! files.
 
 use crate::assemble::assemble;
-use crate::composition::Half;
+use crate::composition::is_whole_in;
 use crate::error::{Errors, Problem, Report, suggestion};
 use crate::files::{Files, FilesAt};
+use crate::half::Half;
 use crate::idle;
 use crate::overrides::{Override, apply, flatten, from_table};
 use crate::plan::Plan;
@@ -241,7 +242,7 @@ impl Scenario {
         while let (false, Some(other)) = (left.is_empty(), others.next()) {
             let mut report = Report::default();
             let other = self.settings(other, changes, &mut report);
-            left.retain(|half| !report.is_clean() || !half.is_whole_in(&other));
+            left.retain(|half| !report.is_clean() || !is_whole_in(half, &other));
         }
         left
     }
