@@ -312,8 +312,10 @@ fn load_program(
     digest: &mut Option<String>,
     form: ProgramForm,
     files: FilesAt<'_>,
+    warnings: &mut Vec<String>,
 ) -> Result<(), Problem> {
     let (program, now) = files.program(&file.path, form, digest.as_deref())?;
+    warnings.extend(program.notes.iter().map(|note| format!("{}: {note}", file.path)));
     (file.program, *digest) = (Some(program), Some(now));
     Ok(())
 }
@@ -332,16 +334,28 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                 }
             }
             TrafficParams::Goal(GoalParams { file, digest, .. }) => {
-                load_program(file, digest, ProgramForm::Goal, files)
+                load_program(file, digest, ProgramForm::Goal, files, &mut report.warnings)
                     .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Simai(SimaiParams { file, digest, iterations, .. }) => {
-                load_program(file, digest, ProgramForm::Simai(*iterations), files)
-                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
+                load_program(
+                    file,
+                    digest,
+                    ProgramForm::Simai(*iterations),
+                    files,
+                    &mut report.warnings,
+                )
+                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Chakra(ChakraParams { file, groups, digest, .. }) => {
-                load_program(file, digest, ProgramForm::Chakra(groups.clone()), files)
-                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
+                load_program(
+                    file,
+                    digest,
+                    ProgramForm::Chakra(groups.clone()),
+                    files,
+                    &mut report.warnings,
+                )
+                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Flows(p) => {
                 let at = s.place(&format!("traffic.{name}"));

@@ -9,7 +9,7 @@
 //! All ranks run the same layers. Ranks are numbered by tensor, then data, then pipeline stage. The
 //! messages between stages (`pp_comm`), `vpp`, `ga` and checkpoints are not run.
 //!
-//! Invariant: an error names the line.
+//! Invariant: an error names the line, and each thing that is not run is a note with its line.
 
 use super::call::{Call, Groups};
 use super::{Action, Operation, Program, ProgramError, RankProgram};
@@ -20,8 +20,22 @@ use std::sync::Arc;
 const MOST: u64 = 1 << 20;
 /// Operations of a rank, over all iterations.
 const OPERATIONS_MAX: u64 = 1 << 24;
+/// A layer's second field.
+const AWAITED: &str = "the dependency";
 /// Forward collectives of less are of so much.
 const FORWARD_LEAST: u64 = 4_096;
+
+/// Keys of the first line that a run follows.
+const FOLLOWED: [&str; 4] = ["model_parallel_NPU_group", "ep", "pp", "all_gpus"];
+/// Keys that it does not follow, the largest value that asks for nothing, and the effect.
+const IGNORED: [(&str, u64, &str); 6] = [
+    ("pp", 1, "stages run side by side, without the bubbles of a pipeline: iterations are shorter"),
+    ("vpp", 1, "stages are not interleaved: bubbles and messages between stages are missing"),
+    ("ga", 1, "the layers run once an iteration, not once a micro-batch: iterations are shorter"),
+    ("pp_comm", 0, "no messages pass between stages: their bytes and time are missing"),
+    ("checkpoints", 0, "no forward pass is computed again: iterations are shorter"),
+    ("checkpoint_initiates", 0, "no forward pass is computed again: iterations are shorter"),
+];
 
 /// Divisions of the ranks, by their number in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +103,7 @@ pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
     let (_, first) =
         lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
     let parallel = head(first)?;
+    let mut notes = ignored(first);
     let (number, second) =
         lines.next().ok_or_else(|| ProgramError::at("line 2", "there is no number of layers"))?;
     let count = number_of(second.trim(), number, "the number of layers", MOST)?;
@@ -103,6 +118,12 @@ pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
                 ProgramError::at("the end of the file", text)
             })?;
         }
+        let (line, awaited) = own[1];
+        if awaited != "-1" && !notes.iter().any(|note| note.contains(AWAITED)) {
+            notes.push(format!(
+                "line {line}: {AWAITED} {awaited} is not followed: layers run in turn"
+            ));
+        }
         let part = |at: usize, is_last: bool| part(&own[at..at + 3], is_last);
         let update = number_of(own[11].1, own[11].0, "a time", u64::MAX)?;
         layers.push(([part(2, false)?, part(5, false)?, part(8, true)?], update));
@@ -115,7 +136,26 @@ pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
         let text = format!("{count} layers, {iterations} times, are too many operations");
         return Err(ProgramError::at(format!("line {number}"), text));
     }
-    Ok(program(&layers, parallel, iterations))
+    Ok(Program { notes, ..program(&layers, parallel, iterations) })
+}
+
+/// Notes on the first line's keys that a run does not follow.
+fn ignored(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let pairs = words[1..].windows(2).filter(|pair| pair[0].ends_with(':'));
+    let note = |pair: &[&str]| {
+        let key = pair[0].trim_end_matches(':');
+        let effect = match IGNORED.iter().find(|(ignored, ..)| *ignored == key) {
+            Some((_, nothing, _)) if pair[1].parse().is_ok_and(|n: u64| n <= *nothing) => {
+                return None;
+            }
+            Some((.., effect)) => effect,
+            None if FOLLOWED.contains(&key) => return None,
+            None => "the key is not known here",
+        };
+        Some(format!("line 1: {key}: {} is not run: {effect}", pair[1]))
+    };
+    pairs.filter_map(note).collect()
 }
 
 fn number_of(text: &str, line: usize, what: &str, most: u64) -> Result<u64, ProgramError> {

@@ -285,6 +285,26 @@ fn simai_errors_name_lines() {
     }
 }
 
+#[test]
+fn simai_reports_each_key_that_is_not_run_once() {
+    let layers = "2\nl -1 0 NONE 0 0 NONE 0 0 NONE 0 0\nm -1 0 NONE 0 0 NONE 0 0 NONE 0 0";
+    let notes = |head: &str| simai::read(&format!("{head}\n{layers}"), 1).unwrap().notes;
+    let plain = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 \
+                 ga: 1 all_gpus: 4 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 0";
+    assert_eq!(notes(plain), Vec::<String>::new());
+    let staged = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1 pp: 2 vpp: 4 ga: 8 \
+                  all_gpus: 4 checkpoints: 1 checkpoint_initiates: 1 pp_comm: 16777216 new: 3";
+    let found = notes(staged);
+    for key in ["pp: 2", "vpp: 4", "ga: 8", "checkpoints: 1", "checkpoint_initiates: 1", "new: 3"] {
+        let begin = format!("line 1: {key} is not run: ");
+        assert_eq!(found.iter().filter(|note| note.starts_with(&begin)).count(), 1, "{found:?}");
+    }
+    assert!(found.iter().any(|note| note.contains("pp_comm: 16777216")) && found.len() == 7);
+    let awaited = format!("{plain}\n{}", layers.replace("-1", "0"));
+    let found = simai::read(&awaited, 1).unwrap().notes;
+    assert_eq!(found, ["line 3: the dependency 0 is not followed: layers run in turn"]);
+}
+
 /// Groups of 16 ranks: tensor 2, data 4, two stages; experts in pairs of data ranks.
 #[test]
 fn simai_groups_are_megatrons_order() {

@@ -22,10 +22,12 @@ pub(super) fn names(base: &Path, path: &str) -> Result<Vec<String>, Wrong> {
     let (folder, name) = form.rsplit_once('/').map_or(("", form.as_str()), |(folder, name)| {
         if folder.is_empty() { ("/", name) } else { (folder, name) }
     });
+    // A scenario in the current folder, or from standard input, has no folder in its own name.
+    let folder = Path::new(".").join(base).join(folder);
     let Some((before, after)) = name.split_once(RANK) else {
         return Err((path.into(), format!("{RANK} stands in the name of the file")));
     };
-    let entries = std::fs::read_dir(base.join(folder))
+    let entries = std::fs::read_dir(folder)
         .map_err(|error| (path.into(), format!("its folder cannot be read: {error}")))?;
     let found: Vec<String> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -95,6 +97,9 @@ mod tests {
         let folder = Folder::new("order", &files);
         assert_eq!(names(&folder.0, "deep/job").unwrap(), many);
         assert_eq!(names(&folder.0, "r{rank}-a").unwrap(), ["r0-a", "r1-a"]);
+        // Of a scenario that is named without its folder: tests run in their crate's.
+        let here = names(Path::new(""), "job").unwrap_err();
+        assert_eq!(here.1, "there is no trace job.0.et");
         let absolute = folder.0.join("deep/job");
         let found = names(Path::new("."), absolute.to_str().unwrap()).unwrap();
         assert_eq!(found.len(), 11);
