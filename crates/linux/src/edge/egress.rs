@@ -153,7 +153,9 @@ impl Edge {
                     self.flows[at].label = self.driver.packets[*first].entropy as u16;
                 }
             }
-            None => self.host.send(now, None, segment, cut, &mut link),
+            None => {
+                self.host.send(now, None, segment, cut, &mut link);
+            }
         }
         if let Some(at) = sending.filter(|_| is_over) {
             self.flows.remove(at);
