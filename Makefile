@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-dist setup-deb setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -46,6 +46,13 @@ setup-python:
 
 setup-musl:
 	@scripts/setup.sh --musl
+
+setup-dist:
+	@scripts/setup.sh --dist
+
+# A program that is built already needs no llvm-profdata.
+setup-deb:
+	@scripts/setup.sh --deb $(if $(BINARY),,--dist)
 
 setup-book:
 	@scripts/setup.sh --book
@@ -95,7 +102,7 @@ book: setup-book
 	scripts/book.sh
 
 # Two builds, and two minutes of runs between them that make the profile. ARGS="--plain" builds without a profile.
-dist: setup
+dist: setup-dist
 	scripts/dist.sh $(ARGS)
 
 # One static file. ARGS="--profile release" builds by that profile of Cargo.toml.
@@ -103,7 +110,7 @@ dist-musl: setup-musl
 	scripts/musl.sh $(ARGS)
 
 # BINARY=FILE packs a program that is built already.
-deb: setup
+deb: setup-deb
 	@[ -n "$(BINARY)" ] || scripts/dist.sh
 	packaging/deb/build.sh $(BINARY)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the simulator as one static file, target/dist/millpond-musl, that runs on any Linux of this
-# architecture: world `sim` with everything but `limit`, `switch` and the other worlds.
+# architecture: world `sim` with everything but `limit`, `switch` and the other worlds. If Rust's
+# library for musl is missing, it warns and links glibc statically.
 #   scripts/musl.sh [--profile NAME]    NAME is a profile of Cargo.toml, `dist` unless given
 # Then it proves that the file needs no library and no loader, and, if target/dist/millpond or
 # target/release/millpond is there, that both give the same bytes for scenarios/incast.toml.
@@ -21,6 +22,11 @@ case ${1:-} in
 esac
 
 target=$(uname -m)-unknown-linux-musl
+if ! [[ -d $(rustc --print sysroot)/lib/rustlib/$target ]]; then
+    echo "musl: Rust's library for $target is missing: linking glibc statically" >&2
+    target=${target/musl/gnu}
+    export RUSTFLAGS="${RUSTFLAGS:-} -Ctarget-feature=+crt-static"
+fi
 # C code of a dependency would need musl's compiler; there is none.
 cargo build --profile "$profile" --locked -p millpond-cli --no-default-features --target "$target"
 mkdir -p target/dist

@@ -6,6 +6,8 @@
 #   scripts/setup.sh --python   Rust, a C compiler, and an environment of Python (target/python) for the package's tests; without
 #                               Python 3.9 and its module venv they are skipped
 #   scripts/setup.sh --musl     Rust, a C compiler, and Rust's library for static programs
+#   scripts/setup.sh --dist     and llvm-profdata, which makes the profile of `make dist`; without, it builds without a profile
+#   scripts/setup.sh --deb      and what packs a program for Debian: dpkg-dev, binutils, python3
 #   scripts/setup.sh --book     Rust, a C compiler, and mdBook (into target/tools)
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
@@ -121,6 +123,8 @@ need_rust() {
 
 bench=false
 book=false
+deb=false
+dist=false
 fuzz=false
 gate=false
 limit=false
@@ -133,6 +137,8 @@ for option in "$@"; do
     case $option in
     --bench) bench=true ;;
     --book) book=true linux=false ;;
+    --deb) deb=true ;;
+    --dist) dist=true ;;
     --fuzz) fuzz=true ;;
     --gate) gate=true ;;
     --limit) limit=true ;;
@@ -141,7 +147,7 @@ for option in "$@"; do
     --python) python=true linux=false ;;
     --sim) linux=false ;;
     --test) test=true ;;
-    *) fail "unknown option $option: --sim, --test, --book, --musl, --python, --gate, --bench, --fuzz, --limit or --virtual" ;;
+    *) fail "unknown option $option: --sim, --test, --dist, --deb, --book, --musl, --python, --gate, --bench, --fuzz, --limit or --virtual" ;;
     esac
 done
 
@@ -192,10 +198,23 @@ if $musl; then
     have python3 || install_packages "python3" python3 || exit 1
     target=$(uname -m)-unknown-linux-musl
     if ! [[ -d $(rustc --print sysroot)/lib/rustlib/$target ]]; then
-        have rustup || fail "Rust's library for $target is missing, and there is no rustup to install it"
         say "installing Rust's library for $target from $rust_host"
-        logged rustup target add "$target" || fail "rustup could not install $target; see $log"
+        { have rustup && logged rustup target add "$target"; } ||
+            say "without Rust's library for $target: glibc is linked statically; see $log"
     fi
+fi
+if $dist && ! scripts/profdata.sh >/dev/null; then
+    llvm=$(scripts/profdata.sh --major)
+    say "installing llvm-profdata of LLVM $llvm"
+    { have rustup && logged rustup component add llvm-tools; } ||
+        install_packages "llvm-profdata" "llvm-$llvm" ||
+        say "without llvm-profdata: the program is built without a profile"
+fi
+if $deb; then
+    have dpkg-shlibdeps || install_packages "dpkg-shlibdeps" dpkg-dev || exit 1
+    have strip || install_packages "strip" binutils || exit 1
+    have python3 || install_packages "python3" python3 || exit 1
+    have git || install_packages "git" git || exit 1
 fi
 if $book && ! [[ -x target/tools/bin/mdbook ]]; then
     say "installing mdBook"
