@@ -5,7 +5,9 @@ use crate::runs::run_all;
 use crate::values::values;
 use crate::{Error, Keep, Options, Scenario, SweepResults, revision};
 use millpond_claims::{Design, Request, VARIANT, design};
-use millpond_results::{Axis, Bound, Kind, Manifest, Status, SweepFolder, finish_sweep};
+use millpond_results::{
+    Axis, Bound, Kind, Manifest, Status, SweepFolder, check_shard, finish_sweep,
+};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -200,6 +202,8 @@ pub fn sweep(
             folder.display()
         )));
     }
+    // Opening the folder writes the plan there, in the place of statistics.
+    sweep.merged.iter().try_for_each(|other| check_shard(other, plan))?;
     let folder = SweepFolder::open(folder, plan, options.force)?;
     for other in &sweep.merged {
         let taken = folder.take_from(other, plan)?;

@@ -131,12 +131,9 @@ impl SweepFolder {
     /// without damaged ones. Both share files where the file system can. Returns how many it took.
     ///
     /// # Errors
-    /// [`Error::OtherShard`] if the folder holds another plan, [`Error::Io`] or
-    /// [`Error::Malformed`] if it holds none that can be read, or a run cannot be copied.
+    /// As [`check_shard`], or [`Error::Io`] if a run cannot be copied.
     pub fn take_from(&self, other: &Path, sweep: &Sweep) -> Result<usize> {
-        if let Some(change) = sweep.change_from(&Sweep::read(other)?) {
-            return Err(Error::OtherShard { path: other.to_path_buf(), change });
-        }
+        check_shard(other, sweep)?;
         let mut taken = 0;
         for (_, run) in sweep.runs().filter(|(_, run)| !self.has(run)) {
             if run.finished(other).is_none() {
@@ -235,6 +232,18 @@ impl SweepFolder {
             remove(&self.out.join(name))?;
         }
         Ok(())
+    }
+}
+
+/// Checks that a folder holds runs of this plan, which [`SweepFolder::take_from`] can take.
+///
+/// # Errors
+/// [`Error::OtherShard`] if the folder holds another plan, [`Error::Io`] or [`Error::Malformed`] if
+/// it holds none that can be read.
+pub fn check_shard(other: &Path, sweep: &Sweep) -> Result<()> {
+    match sweep.change_from(&Sweep::read(other)?) {
+        Some(change) => Err(Error::OtherShard { path: other.to_path_buf(), change }),
+        None => Ok(()),
     }
 }
 
