@@ -63,6 +63,9 @@ find docs scenarios -type f -print0 | while IFS= read -r -d '' file; do
     *) put "$file" "usr/share/doc/millpond/examples/$(dirname "$file")" ;;
     esac
 done
+# Pages link to ../scenarios.
+ln -s examples/scenarios "$doc/scenarios"
+python3 packaging/deb/links.py "$doc"
 python3 packaging/deb/licences.py "$doc"
 {
     printf 'millpond (%s) unstable; urgency=medium\n\n' "$version"

@@ -26,6 +26,12 @@ bash -n "$root/usr/share/bash-completion/completions/millpond" || fail "bash can
 for name in copyright third-party-licences.gz changelog.gz docs/limit.md; do
     [[ -s $root/usr/share/doc/millpond/$name ]] || fail "doc/$name is missing"
 done
+# No page has a link to a file that the package lacks.
+find "$root/usr/share/doc/millpond" -name '*.md' -print0 |
+    xargs -0 grep -oE '\]\([^)# ]+' | while IFS=: read -r page link; do
+    [[ $link == *:* || -e ${page%/*}/${link#*(} ]] || echo "${page#"$root"}: dead link ${link#*(}"
+done >"$root/dead"
+[[ ! -s $root/dead ]] || fail "$(cat "$root/dead")"
 # Every crate of the list has a licence.
 sed -n '/^Crates that are linked in/,$p' "$root/usr/share/doc/millpond/copyright" |
     awk 'NF == 2 && /:/ { bad = 1 } / [0-9.]+.*: ./ { count++ } END { exit bad || count < 50 }' ||
