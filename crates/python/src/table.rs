@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use std::path::PathBuf;
 
 /// A Parquet file of a results folder.
@@ -47,9 +47,11 @@ impl Table {
 
     /// The columns with their meanings and units.
     #[getter]
-    fn meanings(&self) -> Vec<(&str, &str)> {
+    fn meanings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let meaning = |name| self.groups.note(&format!("millpond.column.{name}")).unwrap_or("");
-        self.columns().into_iter().map(|name| (name, meaning(name))).collect()
+        let meanings = PyDict::new(py);
+        self.columns().into_iter().try_for_each(|name| meanings.set_item(name, meaning(name)))?;
+        Ok(meanings)
     }
 
     fn __len__(&self) -> usize {

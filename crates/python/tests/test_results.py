@@ -37,7 +37,7 @@ def test_tables_have_what_the_summary_counts(scenario):
     assert len(table) == len(times) == run.summary.flows_started
     assert sum(time == time for time in times) == run.summary.flows_completed
     assert set(table.column("class")) == {"web", "queries"}
-    assert dict(table.meanings)["fct_us"].startswith("start to last byte")
+    assert table.meanings["fct_us"].startswith("start to last byte")
     assert len(run.queues) > 0 and len(run.connections) > 0
     with pytest.raises(KeyError, match="fct_us"):
         table.column("fct")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -130,3 +131,19 @@ def test_a_stalled_run_is_a_result_with_a_warning(pair):
             {**pair, "traffic": [millpond.flows([(0, 0, 1, 1_000_000)])], "failure": [link]}
         ).run()
     assert run.summary.status == "stalled" and run.summary.warnings
+
+
+def test_numbers_beyond_their_range_are_refused(scenario, tmp_path):
+    for name, value in ("seed", -1), ("seed", 2**64), ("threads", 0), ("threads", -1):
+        with pytest.raises(millpond.UsageError, match=f"{name} is a whole number from . to "):
+            scenario.run(**{name: value})
+    for seeds in range(-3, 0), range(2**64, 2**64 + 2), 0:
+        with pytest.raises(millpond.UsageError, match="seeds is a number of seeds or a range"):
+            scenario.compare(seeds=seeds, into=tmp_path / "compare")
+
+
+def test_plot_without_matplotlib_names_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "millpond.plot", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib: pip install 'millpond\[plot"):
+        importlib.import_module("millpond.plot")

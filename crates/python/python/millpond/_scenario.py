@@ -21,6 +21,8 @@ from ._summary import Summary
 Place = Union[str, Path]
 Seeds = Union[int, range, None]
 Result = TypeVar("Result")
+# The largest whole number of the native module.
+_MOST = 2**64 - 1
 
 
 class Scenario:
@@ -102,13 +104,15 @@ class Scenario:
         `into` keeps the results folder; without it the folder is a temporary one, which is removed
         with the returned `Run`. `force` replaces a folder that holds something else.
         """
-        native = self._native if seed is None else self._native.seed(seed)
+        native = self._native if seed is None else self._native.seed(_bounded("seed", seed, 0))
         native = native.shows(list(shows)) if shows else native
         above = tempfile.mkdtemp(prefix="millpond-") if into is None else None
         folder = Path(above or "", into or "run")
         try:
             with Listener(self.name, progress) as listener:
-                text, at, stopped = _native.run(listener, native, variant, folder, threads, force)
+                text, at, stopped = _native.run(
+                    listener, native, variant, folder, _threads(threads), force
+                )
         except BaseException:
             if above is not None:
                 shutil.rmtree(above, ignore_errors=True)
@@ -139,7 +143,7 @@ class Scenario:
         folder = Path(into or _default(self.name, "compare"))
         with Listener("compare", progress) as listener:
             text, at, stopped = _native.compare(
-                listener, native, _axes(vary), _seeds(seeds), folder, threads, force
+                listener, native, _axes(vary), _seeds(seeds), folder, _threads(threads), force
             )
         return _whole(Comparison(at, json.loads(text)), stopped)
 
@@ -190,7 +194,7 @@ class Scenario:
                 work = (calls, (*request[1:], keep))
                 merged = make(work, count, folder, threads or 1, force, address, listener)
             text, stopped = _native.sweep(
-                listener, *request, keep, None, merged, folder, threads, force
+                listener, *request, keep, None, merged, folder, _threads(threads), force
             )
         return _whole(Sweep(folder, json.loads(text)), stopped)
 
@@ -235,7 +239,7 @@ def reproduce(
     folder = Path(into or Path("out", f"reproduce-{quote(Path(paper).name, safe=_SAFE)}{suffix}"))
     with Listener(paper, progress) as listener:
         text, stopped = _native.reproduce(
-            listener, paper, quick, list(only), _seeds(seeds), folder, threads, force
+            listener, paper, quick, list(only), _seeds(seeds), folder, _threads(threads), force
         )
     return _whole(Reproduction(folder, paper, json.loads(text)), stopped)
 
@@ -259,12 +263,22 @@ def _axes(grid: Optional[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [(key, _toml.listed(values)) for key, values in (grid or {}).items()]
 
 
+def _bounded(name: str, value: Optional[int], least: int) -> Any:
+    if value is not None and not least <= value <= _MOST:
+        raise UsageError(f"{name} is a whole number from {least} to {_MOST}, not {value!r}")
+    return value
+
+
+def _threads(threads: Optional[int]) -> Optional[int]:
+    return _bounded("threads", threads, 1)
+
+
 def _seeds(seeds: Seeds) -> Optional[tuple[int, int]]:
     """The first and the last."""
     if seeds is None:
         return None
     of = seeds if isinstance(seeds, range) else range(1, int(seeds) + 1)
-    if len(of) == 0 or of.step != 1 or of.start < 0:
+    if len(of) == 0 or of.step != 1 or of.start < 0 or of.stop > _MOST + 1:
         raise UsageError(f"seeds is a number of seeds or a range of step 1, not {seeds!r}")
     return of.start, of.stop - 1
 

@@ -17,9 +17,14 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
-import matplotlib
-from cycler import cycler
-from matplotlib.figure import Figure
+try:
+    import matplotlib
+    from cycler import cycler
+    from matplotlib.figure import Figure
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"millpond.plot needs matplotlib: pip install 'millpond[plot]' ({error})", name=error.name
+    ) from None
 
 from ._errors import UsageError
 from ._results import Comparison, Run
