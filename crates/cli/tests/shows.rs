@@ -300,3 +300,26 @@ fn sweep_pairs_its_points_by_seed_as_compare_does() {
     let page = fs::read_to_string(dir.at("s/report.html")).unwrap();
     assert!(page.contains("calls: latency p99"));
 }
+
+#[test]
+fn sampled_ports_name_the_node_at_the_other_end() {
+    let dir = Dir::small("peers");
+    let words = ["run", "small.toml", "--set", "capture.queues.every=10us", "--out", "out"];
+    dir.run(&words).ends(0);
+    dir.run(&["export", "out", "--table", "queues", "--csv", "queues.csv"]).ends(0);
+    let table = fs::read_to_string(dir.at("queues.csv")).unwrap();
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let [node, port, peer] =
+        ["node", "port", "peer"].map(|name| head.iter().position(|it| *it == name).unwrap());
+    // Hosts 8 to 15 are behind ports 0 to 7 of leaf1.
+    let host = |row: &&Vec<&str>| row[node] == "leaf1" && row[port].parse::<u32>().unwrap() < 8;
+    let rows: Vec<Vec<&str>> = lines.collect();
+    let of_hosts: Vec<_> = rows.iter().filter(host).collect();
+    assert!(!of_hosts.is_empty() && rows.iter().all(|row| !row[peer].is_empty()));
+    for row in of_hosts {
+        assert_eq!(row[peer], format!("host{}", 8 + row[port].parse::<u32>().unwrap()));
+    }
+    let report = fs::read_to_string(dir.at("out/report.html")).unwrap();
+    assert!(report.contains("leaf1 → host") || report.contains("leaf0 → host"));
+}

@@ -73,7 +73,10 @@ fn requiring(properties: Map<String, Value>, keys: [&str; 2]) -> Value {
 }
 
 fn failures() -> Value {
-    list(requiring(table("failure"), ["link", "at"]))
+    let mut failure = object(table("failure"));
+    failure["required"] = json!(["at"]);
+    failure["anyOf"] = json!([{ "required": ["link"] }, { "required": ["switch"] }]);
+    list(failure)
 }
 
 fn table(path: &str) -> Map<String, Value> {

@@ -18,7 +18,28 @@ pub struct GoodputOverTime {
     pub packet_us: f64,
     /// Application bytes delivered in order, in Gb/s, by class.
     pub gbps: Ordered<Vec<f64>>,
+    /// Of each time at which links fail, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovery: Vec<Recovery>,
 }
+
+/// The fall of goodput after a failure, all classes together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// When links failed, in microseconds of virtual time.
+    pub at_us: f64,
+    /// The level before: the mean of up to ten stretches until then, in Gb/s.
+    pub before_gbps: f64,
+    /// From the failure until the end of the first stretch with 95 % of that level, after one with
+    /// less; 0: goodput never fell below it; `null`: it did not come back before the next failure
+    /// or the end.
+    pub recovery_us: Option<f64>,
+}
+
+/// Stretches whose mean is the level before a failure.
+const LEVEL: usize = 10;
+/// The share of the level before a failure that counts as recovered.
+const RECOVERED: f64 = 0.95;
 
 /// A rate that is drawn is that of so many full packets at least. Over less than a packet's time a
 /// rate says when the packet ended, and exceeds the link's.
@@ -47,7 +68,33 @@ impl GoodputOverTime {
             .enumerate()
             .filter(|(class, _)| last.get(*class).is_some_and(|bytes| *bytes > 0));
         let gbps = active.map(|(class, name)| (name.clone(), rates(class))).collect();
-        Some(GoodputOverTime { period_us: period.as_us_f64(), packet_us: packet.as_us_f64(), gbps })
+        let (period_us, packet_us) = (period.as_us_f64(), packet.as_us_f64());
+        Some(GoodputOverTime { period_us, packet_us, gbps, recovery: Vec::new() })
+    }
+
+    /// The same with the recovery from failures at these times, in microseconds and ascending. A
+    /// failure before the first whole stretch, or without goodput before it, has none.
+    pub fn with_failures(self, failures: &[f64]) -> GoodputOverTime {
+        let rates = GoodputOverTime::total(std::iter::once(&self));
+        let half = rates.first().map_or(0.0, |(middle, _)| *middle);
+        let recovery = |(n, at_us): (usize, &f64)| {
+            let before = rates.partition_point(|(middle, _)| middle + half <= *at_us);
+            let level = &rates[before.saturating_sub(LEVEL)..before];
+            let sum: f64 = level.iter().map(|(_, rate)| rate).sum();
+            let before_gbps = sum / level.len().max(1) as f64;
+            let next = failures.get(n + 1).copied().unwrap_or(f64::INFINITY);
+            let mut after = rates[before..].iter().take_while(|(middle, _)| middle - half < next);
+            let is_back = |rate: f64| rate >= RECOVERED * before_gbps;
+            let fell = after.by_ref().any(|(_, rate)| !is_back(*rate));
+            let back = after.find(|(_, rate)| is_back(*rate));
+            let recovery_us = match fell {
+                true => back.map(|(middle, _)| middle + half - at_us),
+                false => Some(0.0),
+            };
+            (before_gbps > 0.0).then_some(Recovery { at_us: *at_us, before_gbps, recovery_us })
+        };
+        let recovery = failures.iter().enumerate().filter_map(recovery).collect();
+        GoodputOverTime { recovery, ..self }
     }
 
     /// All classes together, the mean over runs: (the middle of a stretch in microseconds, Gb/s). A
@@ -98,6 +145,28 @@ mod tests {
         assert_eq!(GoodputOverTime::total([&of, &other].into_iter()), [(0.5, 2.0)]);
         let slower = GoodputOverTime { period_us: 7.0, ..of.clone() };
         assert_eq!(GoodputOverTime::total([&of, &slower].into_iter()), [(0.5, 1.0), (1.5, 4.0)]);
+    }
+
+    /// Goodput of 10 Gb/s falls to 2 at 6 us, and is back at 9.6 from 8 us on.
+    #[test]
+    fn recovery_ends_with_95_percent_of_the_level_before() {
+        let rates = |rates: &[f64]| GoodputOverTime {
+            period_us: 1.0,
+            gbps: vec![("a".to_string(), rates.to_vec())].into(),
+            ..GoodputOverTime::default()
+        };
+        let falls = rates(&[10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 2.0, 9.0, 9.6, 10.0, 0.0]);
+        let of = |failures: &[f64]| {
+            let found = falls.clone().with_failures(failures).recovery;
+            found.iter().map(|it| (it.before_gbps, it.recovery_us)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[5.0]), [(10.0, Some(4.0))]);
+        assert_eq!(of(&[5.5]), [(10.0, Some(3.5))]);
+        assert_eq!(of(&[5.0, 7.0]), [(10.0, None), (62.0 / 7.0, None)]);
+        assert_eq!(of(&[10.0]), [(9.06, None)]);
+        assert_eq!(of(&[0.0]), []);
+        let steady = rates(&[10.0; 8]).with_failures(&[4.0]).recovery;
+        assert_eq!(steady[0].recovery_us, Some(0.0));
     }
 
     /// A packet of 120 ns ends in one of six periods of 20 ns: 6 times the link's rate, then

@@ -158,12 +158,13 @@ pub(crate) const COMPUTATION_COLUMNS: [Column<'static>; 5] = [
 /// Rows of `queues.parquet`.
 pub(crate) const QUEUES: &str = "queues.parquet";
 
-pub(crate) const QUEUE_COLUMNS: [Column<'static>; 5] = [
+pub(crate) const QUEUE_COLUMNS: [Column<'static>; 6] = [
     ("time_us", Of::F64, "when, in microseconds: just before all that happens at this instant"),
     ("node", Of::Name, "the switch, or the host whose NIC it is"),
     ("port", Of::U32, "its port; a host's is 0"),
     ("queue_bytes", Of::I64, "bytes that wait, without the packet in transmission"),
     ("queue_packets", Of::U32, "packets that wait"),
+    ("peer", Of::Name, "the node at the other end of the port's link; empty: of several NICs"),
 ];
 
 /// The file; a run has it on request.

@@ -29,6 +29,10 @@ pub struct Captures {
     pub connections: Option<Vec<Quantity>>,
     /// Names of the switches, by number.
     pub nodes: Vec<String>,
+    /// Names of the nodes at the other ends of the links of each switch, by port.
+    pub peers: Vec<Vec<String>>,
+    /// The same of each host with one link; empty of others.
+    pub host_peers: Vec<String>,
     /// By capture: its file's name without the extension.
     pub taps: Vec<String>,
     /// Bytes of each captured packet that are kept.
@@ -46,6 +50,8 @@ pub(crate) struct Recording {
     queues: Option<Table>,
     connections: Option<Connections>,
     nodes: Vec<ByteArray>,
+    peers: Vec<Vec<ByteArray>>,
+    host_peers: Vec<ByteArray>,
     captures: Vec<Capture>,
     trace: Option<Trace>,
     /// All files, to be removed if the run is not finished.
@@ -59,6 +65,8 @@ impl Recording {
             queues: None,
             connections: None,
             nodes: Vec::new(),
+            peers: Vec::new(),
+            host_peers: Vec::new(),
             captures: Vec::new(),
             trace: None,
             files: Vec::new(),
@@ -87,7 +95,12 @@ impl Recording {
                 std::slice::from_ref(&schema),
                 ROW_GROUP,
             )?);
-            self.nodes = what.nodes.iter().map(|name| ByteArray::from(name.as_str())).collect();
+            let names = |names: &[String]| -> Vec<ByteArray> {
+                names.iter().map(|name| ByteArray::from(name.as_str())).collect()
+            };
+            self.nodes = names(&what.nodes);
+            self.peers = what.peers.iter().map(|peers| names(peers)).collect();
+            self.host_peers = names(&what.host_peers);
         }
         if let Some(laws) = &what.connections {
             self.connections =
@@ -132,16 +145,24 @@ impl Recording {
     /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
         if let Some(table) = &mut self.queues {
-            let name = match q.node {
-                Node::Switch(switch) => self.nodes[switch as usize].clone(),
-                Node::Host(host) => ByteArray::from(format!("host{host}").as_str()),
+            let (name, peer) = match q.node {
+                Node::Switch(switch) => {
+                    let switch = switch as usize;
+                    (self.nodes[switch].clone(), self.peers[switch].get(usize::from(q.port)))
+                }
+                Node::Host(host) => {
+                    let name = ByteArray::from(format!("host{host}").as_str());
+                    (name, self.host_peers.get(host as usize))
+                }
             };
+            let peer = peer.cloned().unwrap_or_else(|| ByteArray::from(""));
             table
                 .f64(q.at.as_us_f64())
                 .name(&name)
                 .u32(q.port.into())
                 .i64(q.bytes)
                 .u32(q.packets)
+                .name(&peer)
                 .end_row()?;
         }
         self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))

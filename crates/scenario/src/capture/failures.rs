@@ -9,7 +9,7 @@ use super::{node, unknown};
 use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
 use crate::settings::failure::{FailureParams, Losable};
-use crate::topology::Topology;
+use crate::topology::{Node, Topology};
 use millpond_core::Time;
 
 /// A link that is down for a while or loses packets, in both directions.
@@ -71,7 +71,7 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
         if let Some(converge) =
             f.converge.filter(|converge| plan.is_outage() && *converge < f.detect)
         {
-            let (link, detect) = (f.link.join(" to "), f.detect);
+            let (link, detect) = (f.site(), f.detect);
             report.warnings.push(format!(
                 "failure of {link}: the routes of the whole network change after {converge}, \
                  before the switches at the link's ends notice it (detect = {detect}); give a \
@@ -109,7 +109,7 @@ fn warn_of_sums(
     report.warnings.push(format!(
         "failure of {}: another failure of the same link has a loss of {} at the same time, and \
          both together lose {sum} of the packets; `number` chooses one of several parallel links",
-        f.link.join(" to "),
+        f.site(),
         b.loss
     ));
 }
@@ -122,12 +122,18 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<Vec<u32>, Vec<Wrong>>
     let value = |key: &'static str, message: String| {
         vec![(key, Problem::Value { key: format!("failure.{key}"), message }, None)]
     };
+    if let Some(name) = &f.switch {
+        return match f.link.is_empty() {
+            true => of_switch(f, name, topology, value),
+            false => Err(value("switch", "give a link or a switch, not both".into())),
+        };
+    }
     let (a, b) = match f.link.as_slice() {
         [name] => return named(f, name, topology, value),
         [a, b] => (a, b),
         _ => {
             let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or a \
-                           link's name";
+                           link's name; or give a `switch`";
             return Err(value("link", message.into()));
         }
     };
@@ -156,6 +162,26 @@ fn links(f: &FailureParams, topology: &Topology) -> Result<Vec<u32>, Vec<Wrong>>
                 "number",
                 format!("there are {count} links between {a} and {b}, numbers 0 to {last}"),
             ))
+        }
+    }
+}
+
+/// All links of a switch.
+fn of_switch(
+    f: &FailureParams,
+    name: &str,
+    topology: &Topology,
+    value: impl Fn(&'static str, String) -> Vec<Wrong>,
+) -> Result<Vec<u32>, Vec<Wrong>> {
+    match node(topology, name) {
+        Some(_) if f.number.is_some() => {
+            Err(value("number", format!("all links of {name} fail; give a `link` to choose one")))
+        }
+        Some(Node::Switch(switch)) => Ok(topology.wiring[switch as usize].clone()),
+        Some(Node::Host(_)) => Err(value("switch", format!("{name} is a host; give a `link`"))),
+        None => {
+            let (problem, help) = unknown(topology, name);
+            Err(vec![("switch", problem, Some(help))])
         }
     }
 }
@@ -236,6 +262,26 @@ mod tests {
             "{near}"
         );
         assert!(fails("link = \"third\"\nnumber = 0").contains("is one link already"));
+    }
+
+    #[test]
+    fn failure_of_a_switch_is_of_all_its_links() {
+        assert_eq!(delays("switch = \"a\""), [1, 1, 2, 3]);
+        let fails =
+            |failure: &str| plan(&format!("[[failure]]\n{failure}\nat = \"0us\"\n")).unwrap_err();
+        for (failure, text) in [
+            ("switch = \"c\"", "no node \"c\""),
+            ("switch = \"host0\"", "host0 is a host; give a `link`"),
+            ("switch = \"a\"\nnumber = 0", "all links of a fail"),
+            ("switch = \"a\"\nlink = [\"a\", \"b\"]", "give a link or a switch, not both"),
+            ("loss = 1.0", "link"),
+        ] {
+            let found = fails(failure);
+            assert!(found.contains(text), "{failure}: {found}");
+        }
+        let resolved = plan("[[failure]]\nswitch = \"a\"\nat = \"0us\"\n").unwrap();
+        let again = Scenario::parse("again.toml", &resolved.resolved).unwrap();
+        assert_eq!(again.plan(None, &[], None).unwrap().failures, resolved.failures);
     }
 
     /// Two hosts with two links between them, the second written the other way round.

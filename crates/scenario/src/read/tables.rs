@@ -55,7 +55,8 @@ impl Reader<'_> {
             let mut failure = FailureParams::default();
             reader.params(&mut section, &mut failure, &[]);
             reader.finish(section, None);
-            reader.require("failure", ["link", "at"], node, table);
+            let place = if table.get("switch").is_some() { "switch" } else { "link" };
+            reader.require("failure", [place, "at"], node, table);
             Some(failure)
         })
     }

@@ -13,8 +13,9 @@ choice! {
 }
 
 params! {
-    /// One `[[failure]]`: a link that is down for a while, or loses packets. A packet is lost if
-    /// its link is down at any time between the start of its transmission and its arrival.
+    /// One `[[failure]]`: a link, or all links of a switch, down for a while, or losing packets. A
+    /// packet is lost if its link is down at any time between the start of its transmission and
+    /// its arrival.
     pub struct FailureParams {
         /// The two ends, as in ["leaf0", "spine1"] or ["host3", "leaf0"]: all links between them
         /// fail, or the one that `number` chooses. Or the name that a topology's list gives a link,
@@ -23,6 +24,8 @@ params! {
         /// Which one of several parallel links fails: its place among the links between the two
         /// ends, from 0, in the order of the topology's list and of the ports. Off means all.
         pub number: Option<u32> = None,
+        /// Instead of `link`, a switch, as in "spine1": all its links fail.
+        pub switch: Option<String> = None,
         /// When it goes down.
         pub at: Time = Time::ZERO,
         /// When it is up again; off means never.
@@ -42,5 +45,12 @@ params! {
         pub loss: f64 = 1.0,
         /// Which packets may be lost: all, or the unimportant ones.
         pub losable: Losable = Losable::All,
+    }
+}
+
+impl FailureParams {
+    /// The failing link or switch: "leaf0 to spine1", or "spine1".
+    pub(crate) fn site(&self) -> String {
+        self.switch.clone().unwrap_or_else(|| self.link.join(" to "))
     }
 }

@@ -344,18 +344,34 @@ pub(crate) fn goodput_drawing(mut lines: Vec<Line>, spans: Vec<Span>) -> Option<
 }
 
 /// Failures as charts over time show them, each once.
+/// Links that fail and come back together are one.
 pub(crate) fn spans<'a>(failures: impl Iterator<Item = &'a LinkFailure>) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
+    let mut groups: Vec<(&LinkFailure, Vec<&(String, String)>)> = Vec::new();
     for failure in failures {
-        let [a, b] = [&failure.link.0, &failure.link.1].map(|name| escape(name));
-        let what = if failure.loss < 1.0 { "lossy" } else { "down" };
-        let span =
-            Span { from: failure.at_us, to: failure.until_us, label: format!("{a}–{b} {what}") };
-        if !spans.contains(&span) {
-            spans.push(span);
+        let kind = |of: &LinkFailure| (of.at_us, of.until_us, of.loss < 1.0);
+        match groups.iter_mut().find(|(first, _)| kind(first) == kind(failure)) {
+            Some((_, links)) if links.contains(&&failure.link) => {}
+            Some((_, links)) => links.push(&failure.link),
+            None => groups.push((failure, vec![&failure.link])),
         }
     }
-    spans
+    let span = |(failure, links): &(&LinkFailure, Vec<&(String, String)>)| {
+        let what = if failure.loss < 1.0 { "lossy" } else { "down" };
+        let label = format!("{} {what}", escape(&site(links)));
+        Span { from: failure.at_us, to: failure.until_us, label }
+    };
+    groups.iter().map(span).collect()
+}
+
+/// The name of these links: their ends, the node that all of them have, or how many there are.
+fn site(links: &[&(String, String)]) -> String {
+    let (a, b) = links[0];
+    let has = |name: &&String| links.iter().all(|link| link.0 == **name || link.1 == **name);
+    match [a, b].into_iter().find(has) {
+        _ if links.len() == 1 => format!("{a}–{b}"),
+        Some(node) => node.clone(),
+        None => format!("{} links", links.len()),
+    }
 }
 
 /// Those that begin before the end; one that outlasts it has no end.
@@ -397,7 +413,8 @@ pub(crate) fn waiting(variants: &[Variant]) -> Result<Option<Vec<Drawing>>> {
         let caption = if at == 0 {
             "The fullest queue anywhere".to_string()
         } else {
-            port_name(&ports[at - 1])
+            let peer = overviews.iter().flatten().find_map(|it| it.peers.get(&ports[at - 1]));
+            port_name(&ports[at - 1], peer)
         };
         let chart = Chart {
             x: Axis::linear(0.0, to, Unit::Time, "time since the start"),
@@ -445,6 +462,7 @@ fn end_of(run: &Path) -> Result<f64> {
     Ok(Summary::read(run)?.run.simulated_s * 1e6)
 }
 
-fn port_name((node, port): &Port) -> String {
-    format!("{}, port {port}", escape(node))
+fn port_name((node, port): &Port, peer: Option<&String>) -> String {
+    let peer = peer.map_or(String::new(), |peer| format!(" → {}", escape(peer)));
+    format!("{}{peer}, port {port}", escape(node))
 }

@@ -30,6 +30,8 @@ pub(crate) struct Overview {
     period: f64,
     /// The most bytes of each port.
     pub peaks: BTreeMap<Port, u64>,
+    /// The nodes at the other ends of their links.
+    pub peers: BTreeMap<Port, String>,
 }
 
 /// Bytes from a time in microseconds on, until the next; the last one is the end.
@@ -49,7 +51,10 @@ impl Overview {
         }
         let (mut last, mut period): (Option<f64>, Option<f64>) = (None, None);
         let mut ports: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
-        Rows::open(&path)?.each(["time_us", "node", "port", "queue_bytes"], |columns, count| {
+        let mut peers = BTreeMap::new();
+        let rows = Rows::open(&path)?;
+        let peer = if rows.has("peer") { "peer" } else { "node" };
+        rows.each(["time_us", "node", "port", "queue_bytes", peer], |columns, count| {
             for row in 0..count {
                 let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else {
                     continue;
@@ -62,7 +67,12 @@ impl Overview {
                     ports.insert(node.to_string(), BTreeMap::new());
                 }
                 let Some(ports) = ports.get_mut(node) else { continue };
-                let peak = ports.entry(columns[2].whole(row).unwrap_or(0)).or_default();
+                let port = columns[2].whole(row).unwrap_or(0);
+                if !ports.contains_key(&port) {
+                    let peer = columns[4].text(row).filter(|peer| !["", node].contains(peer));
+                    peers.extend(peer.map(|peer| ((node.to_string(), port), peer.to_string())));
+                }
+                let peak = ports.entry(port).or_default();
                 *peak = columns[3].whole(row).unwrap_or(0).max(*peak);
             }
             Ok(())
@@ -76,7 +86,7 @@ impl Overview {
         };
         let peaks = ports.into_iter().flat_map(of_node).collect();
         let period = period.unwrap_or(last).max(1e-6);
-        Ok(Some(Overview { path, end: end.max(last), period, peaks }))
+        Ok(Some(Overview { path, end: end.max(last), period, peaks, peers }))
     }
 
     /// A second pass: the fullest queue of all, then each of these ports.
