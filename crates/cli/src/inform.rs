@@ -2,6 +2,7 @@
 
 use crate::args::{CheckArgs, ExplainArgs, JsonArgs};
 use crate::failure::Failure;
+use crate::pages::located;
 use crate::run::load;
 use crate::say;
 use millpond_core::registry::{Choice, PathProperty, Signal};
@@ -227,7 +228,7 @@ fn place_json(info: &PlaceInfo) -> serde_json::Value {
 
 /// Explains a key, a kind or a place.
 pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let text = explain::explain(&args.name).map_err(Failure::Usage)?;
+    let text = located(&explain::explain(&args.name).map_err(Failure::Usage)?);
     if args.json {
         say(&serde_json::json!({ "name": args.name, "text": text }).to_string());
     } else {

@@ -16,6 +16,7 @@ mod linux;
 #[path = "without_linux.rs"]
 mod linux;
 mod new;
+mod pages;
 mod plot;
 mod report;
 mod reproduce;

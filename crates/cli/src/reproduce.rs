@@ -5,6 +5,7 @@ mod tests;
 
 use crate::args::{Format, ReproduceArgs, WorldName};
 use crate::failure::Failure;
+use crate::pages::located;
 use crate::say;
 use crate::span::span;
 use crate::tell;
@@ -92,9 +93,10 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 fn pages(paper: &Paper) {
     let Paper { name, .. } = paper;
     if papers().iter().any(|built| built.name == *name) {
-        say(&format!(
-            "pages:   docs/reproduce-{name}.md (analysis), papers/{name}/page.md (claims)"
-        ));
+        say(&located(&format!(
+            "pages:   docs/reproduce-{name}.md (analysis), papers/{name}/page.md of the repository \
+             (claims)"
+        )));
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a message that reaches nobody (a full disk, a reader that has gone away) changes
 //! nothing.
 
+use crate::pages::located;
 use millpond_results::Warnings;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 /// Prints warnings: the first of them and the number of the others, or all.
 pub fn warn(warnings: &[String], shown: Warnings) {
     let (first, others) = shown.of(warnings);
-    first.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+    first.iter().for_each(|warning| tell(located(&format!("warning: {warning}"))));
     others.iter().for_each(|others| tell(format_args!("note: {others}")));
 }
 

@@ -37,6 +37,7 @@ const SUMMARY: &[(&str, &[&str])] = &[
         "/run",
         &[
             "wall_s",
+            "setup_s",
             "simulated_s",
             "events",
             "packet_hops",

@@ -354,13 +354,19 @@ quantity!(
     }
 );
 
-/// The largest unit that gives a whole number, so that text and value always round-trip.
+/// The largest unit that gives a whole number, so that text and value always round-trip. The
+/// alternate form (`{:#}`), for readers, rounds a number of five digits and more to three.
 fn whole(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
-    let (scale, unit) = units
-        .iter()
-        .find(|(s, _)| value != 0 && value.is_multiple_of(*s))
-        .unwrap_or(&units[units.len() - 1]);
-    write!(f, "{}{}", value / scale, unit)
+    let last = &units[units.len() - 1];
+    let exact = |(scale, _): &&(u64, &str)| value != 0 && value.is_multiple_of(*scale);
+    let (scale, unit) = units.iter().find(exact).unwrap_or(last);
+    if !f.alternate() || value / scale < 10_000 {
+        return write!(f, "{}{unit}", value / scale);
+    }
+    let (scale, unit) = units.iter().find(|(scale, _)| value >= *scale).unwrap_or(last);
+    let amount = value as f64 / *scale as f64;
+    let decimals = if amount < 10.0 { 2 } else { usize::from(amount < 100.0) };
+    write!(f, "{amount:.decimals$}{unit}")
 }
 
 impl fmt::Display for Time {
@@ -438,6 +444,16 @@ mod tests {
         assert_eq!("10Gbit".parse::<Rate>().unwrap(), Rate::from_gbps(10));
         assert_eq!("1.5mibit".parse::<Rate>().unwrap(), Rate(3 << 19));
         assert_eq!("2.5Gbps".parse::<Rate>().unwrap().to_string(), "2500Mbps");
+    }
+
+    #[test]
+    fn alternate_form_rounds_long_numbers_alone() {
+        assert_eq!(format!("{:#}", Time::from_ns(30_195_840)), "30.2ms");
+        assert_eq!(format!("{:#}", Time::from_us(1_500)), "1500us");
+        assert_eq!(format!("{:#}", Time(999_999_999_999)), "1000ms");
+        assert_eq!(format!("{:#}", Bytes(373_761)), "374KB");
+        assert_eq!(format!("{:#}", Bytes(1514)), "1514B");
+        assert_eq!(format!("{:#}", Rate(1_234_567_891)), "1.23Gbps");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// One arm: a variant of the scenario with one combination of the varied values.
 #[derive(Clone, Debug)]
@@ -310,8 +311,9 @@ impl Comparison {
 
     /// The plan of a run, as its world runs it.
     fn prepared(&self, arm: &Arm, seed: u64, options: &Options<'_>) -> Result<Plan, Error> {
+        let began = Instant::now();
         let plan = Plan::new(arm.plan(&self.scenario, Some(seed))?, &arm.overrides);
-        options.world_of(arm.world).prepare(&plan)
+        plan.since(began).prepared(options.world_of(arm.world))
     }
 
     /// Prepares every arm of a world that has the machine for itself, and says how long all will

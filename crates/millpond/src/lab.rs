@@ -60,6 +60,16 @@ fn choose(plan: &Plan) -> u32 {
     SCALES.into_iter().find(|scale| u64::from(*scale) >= needed).unwrap_or(last)
 }
 
+/// Warning that programs measure the slowed network; `None` at scale 1 and without programs.
+fn scaled_programs(plan: &Plan, factor: u32) -> Option<String> {
+    (factor > 1 && !plan.detail().programs.is_empty()).then(|| {
+        format!(
+            "lab: programs measure the network slowed by {factor}: multiply the rates that they \
+             print by {factor}, divide their times by {factor}, or use --scale 1"
+        )
+    })
+}
+
 pub(crate) fn failed(error: millpond_lab::Error) -> Error {
     match error {
         millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("lab: {error}")),
@@ -85,11 +95,16 @@ impl Lab {
         Beside(move |plan: &Plan| self.slow(plan))
     }
 
+    /// The given factor, or the one that the plan needs.
+    fn factor(&self, plan: &Plan) -> u32 {
+        self.scale.unwrap_or_else(|| choose(plan)).max(1)
+    }
+
     /// The plan as this lab runs it, whoever runs it.
     pub(crate) fn slow(&self, plan: &Plan) -> Result<Plan, Error> {
         let detail = plan.detail();
         support::check(detail).map_err(failed)?;
-        let factor = self.scale.unwrap_or_else(|| choose(plan)).max(1);
+        let factor = self.factor(plan);
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
         let text = Text::parse(&detail.name, &text)?;
         let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
@@ -106,9 +121,13 @@ impl Lab {
             ));
         }
         if factor > 1 {
+            let chosen = match self.scale {
+                Some(_) => "",
+                None => " (chosen by the sum of the hosts' links)",
+            };
             slow.warnings.push(format!(
-                "lab: scale {factor}: rates are divided and times multiplied by it; delayed \
-                 acknowledgements and the first RTO of the kernel are not"
+                "lab: scale {factor}{chosen}: rates are divided and times multiplied by it; \
+                 delayed acknowledgements and the first RTO of the kernel are not"
             ));
         }
         slow.warnings.extend(kernel::note(&constants, &Kernel::of_lab()));
@@ -129,6 +148,7 @@ impl World for Lab {
         check_programs(plan.detail()).map_err(failed)?;
         let mut detail = self.slow(plan)?.detail().clone();
         detail.warnings.extend(kernel::ignored(plan.detail(), &Kernel::of_lab()));
+        detail.warnings.extend(scaled_programs(plan, self.factor(plan)));
         Ok(Plan::new(detail, plan.overrides()))
     }
 
@@ -407,6 +427,7 @@ pub(crate) fn totals(
         goodput_over_time: goodput_over_time(detail, &counts.goodput),
         run: RunInfo {
             wall_s,
+            setup_s: 0.0,
             simulated_s: counts.ended.as_s_f64(),
             events: 0,
             packet_hops: counted.hops,
@@ -460,4 +481,33 @@ fn mechanisms(counts: &Counts, counted: &Counted) -> BTreeMap<String, BTreeMap<S
     let mut all = counted.mechanisms.numbers();
     all.insert("lab".to_string(), own);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    /// Warnings of two hosts at 10 Gb/s with a flow and these tables besides.
+    fn warnings(scale: Option<u32>, rest: &str) -> String {
+        let text = format!(
+            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[[traffic]]\n\
+             kind = \"permutation\"\nsize = 1\n{rest}"
+        );
+        let plan = Scenario::parse("a", &text).unwrap().plan(None).unwrap();
+        Lab { scale, ..Lab::default() }.prepare(&plan).unwrap().warnings().join("\n")
+    }
+
+    #[test]
+    fn scale_is_a_warning_of_programs_that_measure_the_slowed_network() {
+        let program = "[[program]]\nhost = 0\ncommand = \"true\"\n";
+        let own = "multiply the rates that they print by 20";
+        let chosen = "scale 20 (chosen by the sum of the hosts' links)";
+        let automatic = warnings(None, program);
+        assert!(automatic.contains(own) && automatic.contains(chosen), "{automatic}");
+        let given = warnings(Some(20), program);
+        assert!(given.contains(own) && !given.contains("chosen by"), "{given}");
+        assert!(!warnings(None, "").contains("multiply the rates"));
+        assert!(!warnings(Some(1), program).contains("multiply the rates"));
+    }
 }

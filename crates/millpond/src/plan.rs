@@ -1,8 +1,9 @@
 //! A plan: what a world runs.
 
-use crate::Time;
+use crate::{Error, Time, World};
 use millpond_scenario::plan::Plan as Detail;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// One variant of a scenario with one seed, checked and complete: what a [`World`](crate::World)
 /// runs. Clones share it.
@@ -22,11 +23,31 @@ pub struct Plan {
     detail: Arc<Detail>,
     overrides: Arc<[(String, String)]>,
     threads: Option<usize>,
+    /// Time that its making took.
+    setup: Duration,
 }
 
 impl Plan {
     pub(crate) fn new(detail: Detail, overrides: &[(String, String)]) -> Plan {
-        Plan { detail: Arc::new(detail), overrides: overrides.into(), threads: None }
+        let (detail, overrides) = (Arc::new(detail), overrides.into());
+        Plan { detail, overrides, threads: None, setup: Duration::ZERO }
+    }
+
+    /// The same, whose making began then.
+    pub(crate) fn since(self, began: Instant) -> Plan {
+        Plan { setup: began.elapsed(), ..self }
+    }
+
+    /// The plan as this world runs it.
+    pub(crate) fn prepared(&self, world: &dyn World) -> Result<Plan, Error> {
+        let began = Instant::now();
+        let own = world.prepare(self)?;
+        Ok(Plan { setup: self.setup + began.elapsed(), ..own })
+    }
+
+    /// Time that reading, planning and preparing it took.
+    pub(crate) fn setup(&self) -> Duration {
+        self.setup
     }
 
     /// The same with this many threads, if a number is given.

@@ -32,12 +32,12 @@ use std::time::{Duration, Instant};
 /// If the world does not support the plan, or a temporary file cannot be written. A failed audit is
 /// no error but the summary's status.
 pub fn run(plan: &Plan, options: &Options<'_>) -> Result<Summary, Error> {
-    let plan = &options.world.prepare(plan)?.on(options.threads);
+    let plan = &plan.prepared(options.world)?.on(options.threads);
     let mut writer = RunWriter::in_memory(header(plan.detail(), options.world.kind()))?;
     begin(plan, &mut writer)?;
     options.world.note(plan).into_iter().for_each(|note| options.control.note(&note));
     let mut watch = Watch::new(writer, None, Some(options.control), options.control, plan);
-    let totals = options.world.run(plan, &mut watch)?;
+    let totals = timed(plan, options.world.run(plan, &mut watch)?);
     Ok(watch.writer.conclude(totals, &plan.detail().shows)?)
 }
 
@@ -105,7 +105,7 @@ pub fn run_into(
     folder: impl AsRef<Path>,
     options: &Options<'_>,
 ) -> Result<Written, Error> {
-    let plan = &options.world.prepare(plan)?.on(options.threads);
+    let plan = &plan.prepared(options.world)?.on(options.threads);
     let detail = plan.detail();
     let owner = Owner { variant: detail.variant.clone(), ..Owner::new(Kind::Run, &detail.name) };
     let folder = Folder::create(folder.as_ref(), &owner, options.force)?;
@@ -141,8 +141,14 @@ pub(crate) fn write(
     let mut writer = open(header(detail, options.world.kind()))?;
     begin(plan, &mut writer)?;
     let mut watch = Watch::new(writer, folder, shown, options.control, plan);
-    let totals: Totals = options.world.run(plan, &mut watch)?;
+    let totals = timed(plan, options.world.run(plan, &mut watch)?);
     Ok(watch.writer.finish(totals, manifest)?)
+}
+
+/// Totals with the time that the plan's making took.
+fn timed(plan: &Plan, mut totals: Totals) -> Totals {
+    totals.run.setup_s = plan.setup().as_secs_f64();
+    totals
 }
 
 /// Announces the records that come to a writer.

@@ -12,6 +12,7 @@ use millpond_scenario::Scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Runs what is not finished yet, and keeps `keep` of each. Returns the failures: number of the
 /// run, and why. `label` is `sweep`, or the experiment's name.
@@ -120,11 +121,12 @@ impl Sweeper<'_> {
 
     /// Whether the run came to its end; why not, if it failed.
     fn run(&self, recipe: &Recipe, run: &SweepRun) -> Result<bool, String> {
+        let began = Instant::now();
         let plan = self.scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(run.seed));
         let plan = plan.map_err(|errors| errors.to_string())?;
         let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
-        let plan = Plan::new(plan, &recipe.overrides).on(Some(1));
-        let plan = self.options.world.prepare(&plan).map_err(|e| e.to_string())?;
+        let plan = Plan::new(plan, &recipe.overrides).on(Some(1)).since(began);
+        let plan = plan.prepared(self.options.world).map_err(|e| e.to_string())?;
         let open = |header| RunWriter::keeping(self.keep, &dir, header);
         let done = write(&plan, open, None, None, self.options);
         match done.map(|summary| summary.status) {

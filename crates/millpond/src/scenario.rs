@@ -7,6 +7,7 @@ use millpond_scenario::{Errors, Scenario as Text};
 use serde::Serialize;
 use std::fmt::Display;
 use std::path::Path;
+use std::time::Instant;
 
 /// A scenario: a text with variants, and what is changed in it.
 ///
@@ -186,13 +187,14 @@ impl Scenario {
     /// If there is no such variant, an override is wrong, a file cannot be read, or the numbers
     /// make no network or no traffic.
     pub fn plan(&self, variant: Option<&str>) -> Result<Plan, Error> {
+        let began = Instant::now();
         let mut plan = self.text.plan(variant, &self.set, self.seed)?;
         if !self.shows.is_empty() {
             plan.shows = self.shown(variant, &self.set)?;
         }
         plan.variant = plan.variant.or_else(|| self.variant.clone());
         let overrides: Vec<_> = self.worked_in.iter().chain(&self.set).cloned().collect();
-        Ok(Plan::new(plan, &overrides))
+        Ok(Plan::new(plan, &overrides).since(began))
     }
 
     /// The text with its places.

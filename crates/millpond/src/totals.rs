@@ -13,7 +13,7 @@ use millpond_results::{
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
-use millpond_scenario::topology::{LinkSite, Node};
+use millpond_scenario::topology::{LinkSite, Node, Topology};
 use millpond_scenario::traffic::{JobPlan, SourceKind};
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
@@ -63,7 +63,24 @@ fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
 
 /// Captures: records beside flows and queries.
 pub(crate) fn captures(plan: &Plan) -> Captures {
+    let topology = &plan.topology;
+    let peer = |node: Node, link: u32| {
+        let (a, b) = topology.ends(link);
+        let (a, b) = (topology.node(a), topology.node(b));
+        name(topology, if a == node { b } else { a })
+    };
+    let has_queues = plan.capture.queues.is_some();
+    let sampled = |_: &(u32, &Vec<u32>)| has_queues;
+    let of_switch = |(switch, links): (u32, &Vec<u32>)| {
+        links.iter().map(|link| peer(Node::Switch(switch), *link)).collect()
+    };
+    let of_host = |host: u32| match topology.nics(host).collect::<Vec<_>>().as_slice() {
+        [link] => peer(Node::Host(host), *link),
+        _ => String::new(),
+    };
     Captures {
+        peers: (0..).zip(&topology.wiring).filter(sampled).map(of_switch).collect(),
+        host_peers: (0..topology.hosts).filter(|_| has_queues).map(of_host).collect(),
         queues: plan.capture.queues.is_some(),
         connections: plan.capture.connections.as_ref().map(|_| millpond_sim::quantities(plan)),
         nodes: plan.topology.switches.iter().map(|s| s.name.clone()).collect(),
@@ -96,13 +113,16 @@ fn size_bins(bins: &plan::SizeBins) -> SizeBins {
     }
 }
 
+fn name(topology: &Topology, node: Node) -> String {
+    match node {
+        Node::Host(host) => format!("host{host}"),
+        Node::Switch(switch) => topology.switches[switch as usize].name.clone(),
+    }
+}
+
 /// The links that fail, by their ends' names; all links of a bundle that fail together are one.
 pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
     let topology = &plan.topology;
-    let name = |node: Node| match node {
-        Node::Host(host) => format!("host{host}"),
-        Node::Switch(switch) => topology.switches[switch as usize].name.clone(),
-    };
     let mut failures: Vec<LinkFailure> = Vec::new();
     for failure in &plan.failures {
         if topology.whole(failure.link)[0] != failure.link {
@@ -115,7 +135,7 @@ pub(crate) fn link_failures(plan: &Plan) -> Vec<LinkFailure> {
         let is_whole = bundle.len() == 1 || bundle.iter().filter(alike).count() == bundle.len();
         let place = bundle.iter().position(|link| *link == failure.link);
         failures.push(LinkFailure {
-            link: (name(a), name(b)),
+            link: (name(topology, a), name(topology, b)),
             number: place.filter(|_| !is_whole).map(|place| place as u32),
             at_us: failure.at.as_us_f64(),
             until_us: (failure.until != Time::MAX).then(|| failure.until.as_us_f64()),
@@ -154,6 +174,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         goodput_over_time: goodput_over_time(plan, &outcome.delivered),
         run: RunInfo {
             wall_s,
+            setup_s: 0.0,
             simulated_s: outcome.simulated.as_s_f64(),
             events: audit.events,
             packet_hops: audit.hops,
@@ -200,7 +221,12 @@ pub(crate) fn goodput_over_time(plan: &Plan, delivered: &[Vec<u64>]) -> Option<G
     let of_hosts = links.filter(|(at, _)| plan.topology.is_host_link(*at));
     let time = |link: &LinkSite| link.rate.transmission_time(plan.host.packet_max());
     let packet = of_hosts.map(|(_, link)| time(link)).max().unwrap_or_default();
-    GoodputOverTime::of(plan.capture.goodput?, packet, &plan.traffic.classes, delivered)
+    let mut failures: Vec<Time> = plan.failures.iter().map(|failure| failure.at).collect();
+    failures.sort_unstable();
+    failures.dedup();
+    let failures: Vec<f64> = failures.into_iter().map(Time::as_us_f64).collect();
+    let of = GoodputOverTime::of(plan.capture.goodput?, packet, &plan.traffic.classes, delivered)?;
+    Some(of.with_failures(&failures))
 }
 
 /// Warning for requested connections that were never open at a sample; `sampled` are those that

@@ -133,7 +133,7 @@ fn failures(
 ) -> Vec<FailurePlan> {
     let failures = capture::failures(s, topology, report);
     several_nics::check(s, topology, (&failures, is_divided), report);
-    let lasts = failures.iter().any(|failure| failure.until == Time::MAX);
+    let lasts = failures.iter().any(|failure| failure.is_outage() && failure.until == Time::MAX);
     if s.run.duration.is_none() && lasts {
         report.warnings.push(NEVER_ENDS.into());
     }

@@ -134,8 +134,8 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         && let Some((key, from)) = s.switch.admission.refuses_from(&bounds.around(kind))
     {
         report.warnings.push(format!(
-            "switch.admission \"{}\" refuses nobody: {key} means a queue of {}, and {} hold up to \
-             {}",
+            "switch.admission \"{}\" refuses nobody: {key} means a queue of {:#}, and {} hold up \
+             to {:#}",
             s.switch.admission.kind(),
             Bytes(from),
             ports_of(kind),
@@ -159,7 +159,7 @@ fn rank_window(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     if takes > bounds.horizon {
         report.warnings.push(format!(
             "switch.admission \"{}\" fills its window of {window} ranks with {arrivals} packets, \
-             which take {takes} on a link of {rate}, and the run ends at {}",
+             which take {takes:#} on a link of {rate}, and the run ends at {}",
             bounds.s.switch.admission.kind(),
             bounds.horizon
         ));
@@ -176,8 +176,8 @@ fn pause(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
                 let threshold = kind.rate.bytes_in(time);
                 if threshold > kind.capacity.bytes {
                     report.warnings.push(format!(
-                        "switch.pause \"bfc\" stops nobody at {}: hop-rtt and interval ({time}) \
-                         mean a queue of {}, and such a port holds up to {}",
+                        "switch.pause \"bfc\" stops nobody at {}: hop-rtt and interval ({time:#}) \
+                         mean a queue of {:#}, and such a port holds up to {:#}",
                         ports_of(kind),
                         Bytes(threshold),
                         Bytes(kind.capacity.bytes)
@@ -202,7 +202,7 @@ fn pfc(bounds: &Bounds<'_>, alpha: f64, report: &mut Report) {
             let (from, size) = (Bytes((size * alpha / (1.0 + alpha)) as u64), Bytes(size as u64));
             report.warnings.push(format!(
                 "switch.pause \"pfc\" stops nobody before the pool is full: alpha {alpha} means \
-                 {from} of one ingress, and {} has {size} for all",
+                 {from:#} of one ingress, and {} has {size:#} for all",
                 site.name
             ));
             return;
@@ -216,8 +216,8 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
     let mut too_short = |key: &str, timeout: Time| {
         if timeout < round_trip {
             report.warnings.push(format!(
-                "{key} is {timeout}, and the longest round trip of the empty network \
-                 {round_trip}: what is not lost is sent again"
+                "{key} is {timeout:#}, and the longest round trip of the empty network \
+                 {round_trip:#}: what is not lost is sent again"
             ));
         }
     };
@@ -255,8 +255,8 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
     };
     if let Some(feedback) = feedback.filter(|feedback| *feedback < round_trip) {
         report.warnings.push(format!(
-            "edge.virtual-switch.feedback is {feedback}, and the longest round trip of the empty \
-             network {round_trip}: memory beyond what it reckons with can be needed"
+            "edge.virtual-switch.feedback is {feedback:#}, and the longest round trip of the empty \
+             network {round_trip:#}: memory beyond what it reckons with can be needed"
         ));
     }
 }
@@ -285,8 +285,8 @@ fn swift(bounds: &Bounds<'_>, report: &mut Report) {
         let target = p.target(hops);
         if target < bounds.round_trip {
             report.warnings.push(format!(
-                "transport \"swift\" steers to {target} over {hops} switches, and the longest \
-                 round trip of the empty network is {}: its window shrinks whatever it does; \
+                "transport \"swift\" steers to {target:#} over {hops} switches, and the longest \
+                 round trip of the empty network is {:#}: its window shrinks whatever it does; \
                  raise swift-base-target",
                 bounds.round_trip
             ));
@@ -294,7 +294,7 @@ fn swift(bounds: &Bounds<'_>, report: &mut Report) {
         let waits = s.transport.delayed_ack_timeout;
         if s.transport.delayed_ack > 1 && target < waits {
             report.warnings.push(format!(
-                "transport \"swift\" steers to {target}, and a single segment's acknowledgement \
+                "transport \"swift\" steers to {target:#}, and a single segment's acknowledgement \
                  waits {waits} (delayed-ack-timeout): it counts that as delay; write delayed-ack \
                  = 1"
             ));
@@ -320,9 +320,9 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         let burst = flows.saturating_mul(p.response.get().min(window));
         if burst > held {
             report.warnings.push(format!(
-                "traffic {:?}: {flows} connections of transport \"{}\" can send {} at once, and a \
-                 port holds up to {}: SYNs can be lost, each of which waits initial-rto ({}, {} \
-                 times min-rto)",
+                "traffic {:?}: {flows} connections of transport \"{}\" can send {:#} at once, and \
+                 a port holds up to {:#}: SYNs can be lost, each of which waits initial-rto ({}, \
+                 {} times min-rto)",
                 traffic.name(),
                 kind.kind(),
                 Bytes(burst),
@@ -374,7 +374,7 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
         }
     }
     for f in s.failures.iter().filter(|f| f.at >= end) {
-        let ends = f.link.join(" to ");
+        let ends = f.site();
         report
             .warnings
             .push(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
@@ -384,6 +384,13 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
         report
             .warnings
             .push(format!("program {name} starts at {start}, and the run ends at {end}"));
+    }
+    if let Some((program, duration)) = s.programs.iter().find(|p| p.awaits).zip(s.run.duration) {
+        report.warnings.push(format!(
+            "program {} has awaits, and the run a duration: the run lasts until the later of its \
+             exit and {duration}; to end with the program, write until = \"flows-complete\"",
+            program.name()
+        ));
     }
     let last = s.traffic.iter().map(|t| t.common.stop.map_or(end, |stop| stop.min(end))).max();
     if let Some(last) = last.filter(|last| *last <= s.run.warm_up) {

@@ -6,7 +6,7 @@
 use crate::plan::Plan;
 use crate::topology::Topology;
 use crate::traffic::{Load, Pairing};
-use millpond_core::{Rate, Time};
+use millpond_core::Rate;
 use std::fmt;
 
 /// A share of links' capacity.
@@ -140,14 +140,6 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// A time to two digits or more: "850us", "5.1ms".
-fn short(time: Time) -> String {
-    match time.as_us_f64() {
-        us if us < 1_000.0 => format!("{us:.0}us"),
-        us => format!("{:.1}ms", us / 1_000.0),
-    }
-}
-
 impl fmt::Display for Offered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |share: &Share, of: &str| match share.most > 1.5 * share.mean {
@@ -200,24 +192,22 @@ impl Plan {
         let is_long = large.saturating_mul(SHORT) > lasts;
         if lasts < large {
             notes.push(format!(
-                "half of the bytes of {name} are in flows that take {} and more alone, and its \
-                 load ends at {}: there is no steady state",
-                short(large),
-                short(end)
+                "half of the bytes of {name} are in flows that take {:#} and more alone, and \
+                 its load ends at {:#}: there is no steady state",
+                large, end
             ));
         } else if is_long && self.warm_up.saturating_sub(load.start) < large {
             notes.push(format!(
-                "half of the bytes of {name} are in flows that take {} and more alone, and \
+                "half of the bytes of {name} are in flows that take {:#} and more alone, and \
                  warm-up is {}: flows of an emptier network are counted",
-                short(large),
-                self.warm_up
+                large, self.warm_up
             ));
         }
         if self.until_complete && load.end < self.horizon {
             notes.push(format!(
-                "the load of {name} ends at {}, and the run with its last flow: open flows \
+                "the load of {name} ends at {:#}, and the run with its last flow: open flows \
                  complete in an emptying network",
-                short(end)
+                end
             ));
         }
         notes

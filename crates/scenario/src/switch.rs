@@ -62,7 +62,7 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
                 params.lacks(*rate, *delay, packet_max),
             );
             report.warnings.push(format!(
-                "switch.buffer: headroom of {} is {} less than what is on its way on a link of \
+                "switch.buffer: headroom of {:#} is {:#} less than what is on its way on a link of \
                  {rate} and {delay} while a PAUSE travels ({}): packets can be lost",
                 Bytes(has),
                 Bytes(lacks),

@@ -65,11 +65,12 @@ pub fn needs() -> Vec<(&'static str, Result<String, String>)> {
         true => Ok("yes".to_string()),
         false => Err("missing: it is of util-linux".to_string()),
     };
-    let shm = std::fs::metadata("/dev/shm").map_err(|e| e.to_string());
+    let shm = std::fs::metadata("/dev/shm");
+    let shm = shm.map_err(|e| format!("{e}: mount -t tmpfs tmpfs /dev/shm"));
     let memory = memory::available().map(|mb| format!("{mb} MB free: {} hosts", mb / 16));
     vec![
         ("setarch", setarch),
         ("/dev/shm", shm.map(|_| "yes".to_string())),
-        ("memory", memory.ok_or_else(|| "/proc/meminfo does not say".to_string())),
+        ("memory", memory.ok_or_else(|| "/proc/meminfo has no MemAvailable".to_string())),
     ]
 }

@@ -27,6 +27,9 @@ Try:
   millpond run scenarios/incast.toml --set transport.kind=cubic --seed 7
   millpond explain transport.min-rto                      what a key means, and where it comes from
 
+Paths such as scenarios/ and docs/ are those of the repository; the Debian package has both below
+/usr/share/doc/millpond.
+
 Exit codes: 0 done, 1 failed (audit, I/O), 2 bad usage or scenario, 3 stalled (no open flow can
 end), 4 invalid (the machine was too slow for a lab), 5 worse than --tolerate allows, 130
 interrupted."
@@ -269,7 +272,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
     /// The seed of every random stream [default: the scenario's]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Where to run it
     #[arg(long, value_enum, default_value = "sim")]
@@ -780,6 +783,10 @@ fn threads(text: &str) -> Result<usize, String> {
         Ok(n) => Ok(n),
         Err(_) => Err("a whole number of threads from 1".to_string()),
     }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// More seeds than this are a slip.

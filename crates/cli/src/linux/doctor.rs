@@ -39,7 +39,9 @@ fn lab() -> Vec<Need> {
         need(
             "lab",
             "congestion controls",
-            controls.map(|it| it.trim().to_string()).map_err(|e| e.to_string()),
+            controls
+                .map(|it| it.trim().to_string())
+                .map_err(|e| format!("tcp_available_congestion_control of /proc/sys: {e}")),
         ),
     ]
 }
@@ -71,9 +73,13 @@ pub fn doctor(args: &JsonArgs) -> Result<(), Failure> {
             say(&format!("{mark} {world:8} {name:20} {detail}"));
         }
     }
-    let lacking: Vec<&str> = needs.iter().filter(|it| !it.ok).map(|it| it.name).collect();
+    let lacking: Vec<String> = needs
+        .iter()
+        .filter(|it| !it.ok)
+        .map(|Need { world, name, detail, .. }| format!("{name} for world {world} ({detail})"))
+        .collect();
     match lacking.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Usage(format!("this machine lacks: {}", lacking.join(", ")))),
+        false => Err(Failure::Usage(format!("this machine lacks {}", lacking.join("; ")))),
     }
 }

@@ -79,8 +79,11 @@ impl Status {
 /// The cost of the run. The one part of a summary that differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Seconds by the wall clock.
+    /// Seconds by the wall clock, from the network's making to the run's end.
     pub wall_s: f64,
+    /// Seconds by the wall clock before that: reading the scenario and planning its network.
+    #[serde(default)]
+    pub setup_s: f64,
     /// Seconds of virtual time.
     pub simulated_s: f64,
     /// Events handled.

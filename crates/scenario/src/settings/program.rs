@@ -20,8 +20,8 @@ params! {
         /// When it starts. The lab slows this time as it slows the network; times within the
         /// command are wall-clock times.
         pub start: Time = Time::ZERO,
-        /// Whether the run lasts until the program exits. Otherwise the program gets SIGTERM when
-        /// the run ends, and SIGKILL two seconds later.
+        /// Whether the run lasts until the program exits, and until its duration if it has one.
+        /// Otherwise the program gets SIGTERM when the run ends, and SIGKILL two seconds later.
         pub awaits: bool = false,
         /// The class of the program's response times: each line of its standard output is one, in
         /// microseconds. Programs can share a class. Off: its output is text.

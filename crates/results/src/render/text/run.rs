@@ -166,6 +166,15 @@ fn other_lines(summary: &Summary) -> Vec<String> {
             format!("fairness (Jain) {}", ratio(summary.fairness_jain)),
         ],
     );
+    for recovery in summary.goodput_over_time.iter().flat_map(|it| &it.recovery) {
+        let level = format!("95 % of {} Gb/s", digits(recovery.before_gbps));
+        let text = match recovery.recovery_us {
+            Some(0.0) => format!("goodput stays at {level}"),
+            Some(us) => format!("goodput is back at {level} after {}", time(Some(us))),
+            None => format!("goodput does not come back to {level}"),
+        };
+        lines.extend(listed("failure", &[format!("at {}", time(Some(recovery.at_us))), text]));
+    }
     let rtt = &summary.rtt_us;
     if rtt.count > 0 {
         let parts = [
@@ -191,6 +200,7 @@ fn other_lines(summary: &Summary) -> Vec<String> {
     lines.extend(listed(
         "run",
         &[
+            format!("{:.2} s set-up", run.setup_s),
             format!("{:.2} s wall", run.wall_s),
             format!("{} simulated", time(Some(run.simulated_s * 1e6))),
             format!("{} packet-hops", whole(run.packet_hops)),
