@@ -34,6 +34,7 @@ fn cases() -> Vec<Case> {
     let down = || with(COMPLETE, flow(failure("at = \"0us\"")));
     let lossy = failure("at = \"0us\"\nloss = 0.02");
     let early = "at = \"0us\"\ndetect = \"2ms\"";
+    let stopped = FLOW.replace("rows", "stop = \"100ms\"\nrows");
     vec![
         ("a link fails for good", down(), with(COMPLETE, flow(lossy.clone()))),
         ("a link fails for good", down(), with(SECOND, flow(failure("at = \"0us\"")))),
@@ -77,7 +78,7 @@ fn cases() -> Vec<Case> {
         ("there is no sample", with(SECOND, goodput("2s")), with(SECOND, goodput("10ms"))),
         (
             "no flow is counted",
-            with("duration = \"1s\"\nwarm-up = \"1s\"\n", FLOW.into()),
+            with("duration = \"1s\"\nwarm-up = \"500ms\"\n", stopped),
             with(SECOND, FLOW.into()),
         ),
         (

@@ -34,6 +34,7 @@ fn prepared() -> Dir {
     dir.run(&["export", "run", "--csv", "flows.csv"]).ends(0);
     dir.run(&["new", "made.toml", "--yes"]).ends(0);
     fs::create_dir(dir.at("empty")).unwrap();
+    fs::create_dir(dir.at("damaged")).unwrap();
     dir.write("damaged/sweep.json", "{");
     dir
 }
