@@ -208,7 +208,7 @@ fn check_prints_the_offered_load_and_notes() {
     let load = "load 15 % of the host links, 60 % of the leaves' uplinks; oversubscription 4:1";
     assert!(told.contains(load), "{told}");
     assert!(told.contains("note: half of the bytes of web are in flows that take"), "{told}");
-    assert_eq!(told.matches("note: the load of web ends at 20.0ms").count(), 1, "{told}");
+    assert_eq!(told.matches("note: the load of web ends at 20ms").count(), 1, "{told}");
     assert_eq!((told.matches(load).count(), told.matches("load 7.5 %").count()), (1, 1), "{told}");
     let printed = stdout_json(&["check", path, "--json"]);
     let offered = &printed[0]["offered"];
