@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file below a folder with its bytes.
+/// Every file below a folder with its bytes, without the locks of sweeps: these have the number of
+/// the last process.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
             all.extend(files(&entry));
-        } else {
+        } else if entry.file_name().is_some_and(|name| name != ".millpond-lock") {
             all.insert(entry.clone(), fs::read(&entry).unwrap());
         }
     }
