@@ -491,21 +491,22 @@ mod tests {
     /// Warnings of two hosts at 10 Gb/s with a flow and these tables besides.
     fn warnings(scale: Option<u32>, rest: &str) -> String {
         let text = format!(
-            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n[[traffic]]\n\
-             kind = \"permutation\"\nsize = 1\n{rest}"
+            "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+             host-link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = 1\n{rest}"
         );
         let plan = Scenario::parse("a", &text).unwrap().plan(None).unwrap();
-        Lab { scale, ..Lab::default() }.prepare(&plan).unwrap().warnings().join("\n")
+        Lab { scale }.prepare(&plan).unwrap().warnings().join("\n")
     }
 
     #[test]
     fn scale_is_a_warning_of_programs_that_measure_the_slowed_network() {
         let program = "[[program]]\nhost = 0\ncommand = \"true\"\n";
-        let own = "multiply the rates that they print by 20";
-        let chosen = "scale 20 (chosen by the sum of the hosts' links)";
+        let own = "multiply the rates that they print by 50";
+        let chosen = "scale 50 (chosen by the sum of the hosts' links)";
         let automatic = warnings(None, program);
         assert!(automatic.contains(own) && automatic.contains(chosen), "{automatic}");
-        let given = warnings(Some(20), program);
+        let given = warnings(Some(50), program);
         assert!(given.contains(own) && !given.contains("chosen by"), "{given}");
         assert!(!warnings(None, "").contains("multiply the rates"));
         assert!(!warnings(Some(1), program).contains("multiply the rates"));
