@@ -513,7 +513,8 @@ mod tests {
         let mean = Statistic::Samples("a", OfSamples::Mean);
         assert_eq!((mean.of(&summary), mean.unit()), (None, "Gb/s"));
         let gbps = Ordered::from(vec![("a".to_string(), vec![2.0, 4.0])]);
-        summary.goodput_over_time = Some(GoodputOverTime { period_us: 30.0, packet_us: 0.0, gbps });
+        summary.goodput_over_time =
+            Some(GoodputOverTime { period_us: 30.0, packet_us: 0.0, gbps, recovery: Vec::new() });
         assert_eq!(mean.of(&summary), Some(3.0));
         assert_eq!(Statistic::Samples("b", OfSamples::Mean).of(&summary), None);
     }
