@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(of(&[5.0]), [(10.0, Some(4.0))]);
         assert_eq!(of(&[5.5]), [(10.0, Some(3.5))]);
         assert_eq!(of(&[5.0, 7.0]), [(10.0, None), (62.0 / 7.0, None)]);
-        assert_eq!(of(&[10.0]), [(9.06, None)]);
+        assert_eq!(of(&[6.0]), [(10.0, Some(3.0))]);
         assert_eq!(of(&[0.0]), []);
         let steady = rates(&[10.0; 8]).with_failures(&[4.0]).recovery;
         assert_eq!(steady[0].recovery_us, Some(0.0));
