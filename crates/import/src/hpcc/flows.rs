@@ -110,13 +110,7 @@ pub(super) fn read(
     if flows.is_empty() {
         return Err(source.wrong(1, "there are no flows"));
     }
-    let rest = words.lines_left();
-    if rest > 0 {
-        imported.facts.push(format!(
-            "{}: {rest} lines behind the last of the {count} flows are not read, as there",
-            source.name
-        ));
-    }
+    imported.told.extend(words.surplus(source, &format!("the last of {count} flows")));
     Ok(list(source, flows, imported))
 }
 

@@ -5,6 +5,10 @@
 //! last of `count`, `multishot` one more flow at each. Which flow a multishot starts depends on who
 //! is done first, unless its flows activate it themselves, one after the other: such a chain is
 //! what is read.
+//!
+//! A file with messages (`msg`) is for programs that reuse connections (`-conn_reuse` of
+//! `main_uec`): they read each start as whole microseconds, and lines of one `id` are messages of
+//! one connection. Other files have picoseconds, and an id a line.
 
 use std::collections::BTreeMap;
 
@@ -98,13 +102,21 @@ const HEADER: [&str; 4] = ["Nodes", "Connections", "Triggers", "Failures"];
 /// Reads it. Parts that are not modelled go to `imported`.
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     let mut reading = Reading::default();
+    let reuse =
+        source.lines().any(|(_, words)| words[0].contains("->") && words.contains(&MESSAGE));
+    if reuse {
+        imported.facts.push(format!(
+            "{}: it has messages, so each start is whole microseconds, as its program reads them",
+            source.name
+        ));
+    }
     for (line, words) in source.lines() {
         if let Some(key) = HEADER.into_iter().find(|key| *key == words[0]) {
             let value =
                 words.get(1).ok_or_else(|| source.wrong(line, format!("{key} has no number")))?;
             reading.header.insert(key, (line, source.whole((line, value), key)?));
         } else if words[0].contains("->") {
-            let connection = connection(source, line, &words, imported)?;
+            let connection = connection(source, (line, &words), reuse, imported)?;
             reading.connections.push(connection);
         } else if words[0] == "trigger" {
             let (id, trigger) = trigger(source, line, &words)?;
@@ -172,13 +184,15 @@ fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
 
 /// Messages: one of its connection is a flow, several have an order there.
 fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
-    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-    for c in reading.connections.iter().filter(|c| c.message.is_some()) {
-        *counts.entry((c.src, c.dst)).or_default() += 1;
+    // Lines of one id, or between the same nodes where there is none.
+    let of = |c: &Connection| (c.id, c.id.is_none().then_some((c.src, c.dst)));
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for c in &reading.connections {
+        *counts.entry(of(c)).or_default() += 1;
     }
     for c in &reading.connections {
         let Some(text) = &c.message else { continue };
-        let fate = match counts[&(c.src, c.dst)] {
+        let fate = match counts[&of(c)] {
             1 => Fate::Becomes("a flow: the only message of its connection".into()),
             _ => Fate::Missing(
                 "messages of one connection have an order there; here each is a flow by itself, \
@@ -240,6 +254,8 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
     }
 }
 
+/// The word of a message of a connection.
+const MESSAGE: &str = "msg";
 /// Words of a connection.
 const KEYS: [&str; 9] = [
     "start",
@@ -250,13 +266,13 @@ const KEYS: [&str; 9] = [
     "recv_done_trigger",
     "prio",
     "addon",
-    "msg",
+    MESSAGE,
 ];
 
 fn connection(
     source: &Source,
-    line: usize,
-    words: &[&str],
+    (line, words): (usize, &[&str]),
+    reuse: bool,
     imported: &mut Imported,
 ) -> Result<Connection> {
     let (src, dst) = words[0].split_once("->").unwrap_or((words[0], ""));
@@ -284,7 +300,7 @@ fn connection(
             continue;
         }
         let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
-        if key == "msg" {
+        if key == MESSAGE {
             found.message =
                 Some(if next_is_number { format!("msg {}", words[at]) } else { key.into() });
             at += usize::from(next_is_number);
@@ -304,7 +320,7 @@ fn connection(
         at += 1;
         let whole = || source.whole((line, value), key);
         match key {
-            "start" => found.start = Some(start(source, (line, value))?),
+            "start" => found.start = Some(start(source, (line, value), reuse)?),
             "size" => found.size = Some(whole()?),
             "id" => found.id = Some(whole()?),
             "trigger" => found.waits_for = Some(whole()?),
@@ -319,14 +335,17 @@ fn connection(
     Ok(found)
 }
 
-/// Picoseconds.
-fn start(source: &Source, (line, word): Word<'_>) -> Result<Time> {
-    let ps =
-        word.parse::<f64>().ok().filter(|ps| *ps >= 0.0 && *ps <= Time::LONGEST.as_ps() as f64);
-    let ps = ps.ok_or_else(|| {
-        source.wrong(line, format!("start: {word:?} is not a time in picoseconds"))
-    })?;
-    Ok(Time::from_ps(ps.round() as u64))
+/// Picoseconds; beside messages whole microseconds.
+fn start(source: &Source, (line, word): Word<'_>, reuse: bool) -> Result<Time> {
+    let (unit, name) = match reuse {
+        true => (Time::from_us(1), "microseconds"),
+        false => (Time::from_ps(1), "picoseconds"),
+    };
+    let number = word.parse::<f64>().ok().map(|n| if reuse { n.trunc() } else { n.round() });
+    let longest = (Time::LONGEST.as_ps() / unit.as_ps()) as f64;
+    let number = number.filter(|n| (0.0..=longest).contains(n));
+    let wrong = || source.wrong(line, format!("start: {word:?} is not a time in {name}"));
+    Ok(unit * number.ok_or_else(wrong)? as u64)
 }
 
 fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger)> {
@@ -393,7 +412,8 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
             );
         }
     }
-    let mut ids: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut ids: BTreeMap<u64, &Connection> = BTreeMap::new();
+    let reuse = reading.connections.iter().any(|c| c.message.is_some());
     for c in &reading.connections {
         let wrong = |text: String| Err(source.wrong(c.line, text));
         for (what, node) in [("source", c.src), ("destination", c.dst)] {
@@ -419,9 +439,10 @@ fn check(source: &Source, reading: &Reading) -> Result<()> {
             _ => {}
         }
         if let Some(id) = c.id
-            && let Some(line) = ids.insert(id, c.line)
+            && let Some(first) = ids.insert(id, c)
+            && !(reuse && (first.src, first.dst) == (c.src, c.dst))
         {
-            return wrong(format!("id {id} is that of line {line} as well"));
+            return wrong(format!("id {id} is that of line {} as well", first.line));
         }
         for trigger in c.activates.iter().chain(&c.waits_for) {
             if !reading.triggers.contains_key(trigger) {
@@ -502,12 +523,14 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     } else {
         "start_us,src,dst,bytes\n"
     });
-    let name = |at: usize| {
-        reading.connections[at]
-            .id
-            .map_or(format!("line{}", reading.connections[at].line), |id| id.to_string())
+    let all = &reading.connections;
+    // The first line of an id has it: later ones are messages of its connection.
+    let first = |id: u64| all.iter().position(|c| c.id == Some(id));
+    let name = |at: usize| match all[at].id.filter(|id| first(*id) == Some(at)) {
+        Some(id) => id.to_string(),
+        None => format!("line{}", all[at].line),
     };
-    for (at, c) in reading.connections.iter().enumerate() {
+    for (at, c) in all.iter().enumerate() {
         let start = us_text(c.start.unwrap_or_default());
         csv += &format!(
             "{start},{},{},{}",
