@@ -5,8 +5,8 @@
 //! packet's rank is settled when it is first sent and divided by the boost factor once for each
 //! retransmission of it, so that what was deflected or dropped comes back with more weight. A
 //! connection that was silent for longer than `idle` and then has to send a packet again has met
-//! more than a detour: from then on its new packets, too, begin as if they had been sent again that
-//! often.
+//! more than a detour: from then on the new packets of the same message, too, begin as if they had
+//! been sent again that often.
 //!
 //! A packet is known by the offset of its first byte. To tell a packet's first rank when it is sent
 //! again, packets are remembered by *runs*, in which the rank follows from the offset; a flow that
@@ -31,9 +31,9 @@ crate::params! {
         /// The rank is divided by it (rounding down) once for each retransmission of the packet; 0
         /// or 1: never. Source: Vertigo's published simulations use 2.
         pub boost: u32 = 2,
-        /// A connection that sends a packet again after a longer silence gives its new packets the
-        /// boost of one retransmission more. Source: Vertigo's published simulations use 360us at
-        /// 10 and 40 Gbps.
+        /// A connection that sends a packet again after a longer silence gives the new packets of
+        /// the same message the boost of one retransmission more. Source: Vertigo's published
+        /// simulations use 360us at 10 and 40 Gbps.
         pub idle: Time = Time::from_us(360),
     }
 }
@@ -140,7 +140,7 @@ pub struct Ranker {
     idle: Time,
     /// When a packet last left; `Time::MAX`: none has.
     last: Time,
-    /// How often the connection itself counts as sent again.
+    /// How often the present message itself counts as sent again.
     retried: u32,
     run: Run,
     past: Option<Box<Past>>,
@@ -166,10 +166,7 @@ impl Ranker {
         self.fresh |= was_idle;
         self.forget(packet.acked);
         let (rank, times) = if packet.again && self.run.count > 0 {
-            // After silence a message goes on, but a burst is another one.
-            let inherits = was_idle && self.by == By::RemainingBytes;
-            self.retried = self.retried.saturating_add(inherits as u32);
-            self.again(packet.seq)
+            self.again(packet.seq, was_idle)
         } else {
             (self.first(packet), self.retried)
         };
@@ -185,6 +182,9 @@ impl Ranker {
             By::AttainedService => (run.base + run.count as u64, run.is_followed_by(packet.seq)),
         };
         self.fresh = false;
+        if self.by == By::RemainingBytes && !goes_on {
+            self.retried = 0; // of another message
+        }
         if run.count > 0 && goes_on && run.inherited == self.retried {
             self.run.count = run.count.saturating_add(1);
         } else {
@@ -198,7 +198,7 @@ impl Ranker {
     }
 
     /// A packet that was sent before: its first rank, and how often it has been sent again by now.
-    fn again(&mut self, seq: u64) -> (u64, u32) {
+    fn again(&mut self, seq: u64, was_idle: bool) -> (u64, u32) {
         let mut run = self.run;
         let past = self.past.get_or_insert_default();
         if seq < run.from
@@ -206,6 +206,10 @@ impl Ranker {
         {
             run = *earlier;
         }
+        // After silence the present message goes on; an earlier one is no part of it, and a burst
+        // is another one.
+        let inherits = was_idle && self.by == By::RemainingBytes && run.base == self.run.base;
+        self.retried = self.retried.saturating_add(inherits as u32);
         let times = past.again.entry(seq).or_insert(0);
         *times = times.saturating_add(1);
         let times = times.saturating_add(run.inherited);
@@ -316,6 +320,13 @@ mod tests {
         assert_eq!(r.rank(us(365), &packet(1, true, 1)), 4_500, "was sent before that");
         assert_eq!(r.rank(us(800), &packet(1, true, 1)), 2_250);
         assert_eq!(r.rank(us(801), &packet(3, false, 1)), 1_750, "7000, inherited twice");
+        // Another message begins without the boost, whichever message is sent again meanwhile.
+        let next = |i: u64, again: bool| Outbound { written: 20 * MSS, ..packet(i, again, 3) };
+        assert_eq!(r.rank(us(802), &next(10, false)), 10_000);
+        assert_eq!(r.rank(us(2_000), &next(3, true)), 875, "of the first message");
+        assert_eq!(r.rank(us(2_001), &next(11, false)), 9_000);
+        assert_eq!(r.rank(us(3_000), &next(10, true)), 5_000, "of the second");
+        assert_eq!(r.rank(us(3_001), &next(12, false)), 4_000);
         // New data after silence is no sign of loss.
         let mut r = remaining();
         r.rank(us(0), &packet(0, false, 0));
@@ -365,9 +376,12 @@ mod tests {
     /// The same by a table of every packet that was ever sent.
     struct Table {
         by: By,
-        seen: BTreeMap<u64, (u64, u32)>,
+        /// By offset: the first rank, divisions, and the end of the message.
+        seen: BTreeMap<u64, (u64, u32, u64)>,
         last: Time,
         sent: u64,
+        /// The end of the present message.
+        end: u64,
         retried: u32,
     }
 
@@ -379,16 +393,20 @@ mod tests {
                 self.sent = 0;
             }
             let (rank, times) = match self.seen.get_mut(&p.seq) {
-                Some((rank, times)) => {
+                Some((rank, times, end)) => {
                     *times += 1;
-                    self.retried += (was_idle && self.by == By::RemainingBytes) as u32;
+                    let inherits = was_idle && self.by == By::RemainingBytes && *end == self.end;
+                    self.retried += inherits as u32;
                     (*rank, *times)
                 }
                 None => {
+                    if self.end != p.written {
+                        (self.end, self.retried) = (p.written, 0);
+                    }
                     let rank =
                         if self.by == By::AttainedService { self.sent } else { p.written - p.seq };
                     self.sent += 1;
-                    self.seen.insert(p.seq, (rank, self.retried));
+                    self.seen.insert(p.seq, (rank, self.retried, p.written));
                     (rank, self.retried)
                 }
             };
@@ -409,7 +427,7 @@ mod tests {
         ) {
             let mut ranker = if service { attained() } else { remaining() };
             let (last, seen) = (Time::MAX, BTreeMap::new());
-            let mut table = Table { by: ranker.by, seen, last, sent: 0, retried: 0 };
+            let mut table = Table { by: ranker.by, seen, last, sent: 0, end: 0, retried: 0 };
             let (mut now, mut sent, mut acked, mut written) = (Time::ZERO, Vec::new(), 0usize, 0);
             let mut next = 0;
             for (gap, len, what, index) in steps {
