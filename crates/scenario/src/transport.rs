@@ -197,9 +197,10 @@ millpond_core::params! {
         /// Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,
         /// Segments by which one acknowledgement may grow the window in slow start; 1 after a
-        /// timeout. Source: RFC 3465 §2.2 and §2.3; 1 is RFC 5681 (2). No difference where every
-        /// packet is acknowledged.
-        pub growth_limit: Option<u32> = Some(2),
+        /// timeout. "off": all that it confirms, since one may stand for 64 KB behind a receive
+        /// offload. Source: Linux, `tcp_slow_start`; RFC 3465 §2.3 has 2, RFC 5681 (2) has 1. No
+        /// difference where every packet is acknowledged.
+        pub growth_limit: Option<u32> = None,
     }
 }
 

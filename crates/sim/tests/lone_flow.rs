@@ -49,6 +49,26 @@ const NETWORKS: &[(&str, &str, (u32, u32))] = &[
     ),
 ];
 
+/// An acknowledgement behind a receive offload stands for up to 64 KB, and slow start grows by all
+/// of it: the offload costs no round trips.
+#[test]
+fn slow_start_behind_a_receive_offload_takes_no_more_round_trips() {
+    let time = |offload: &str| {
+        let text = format!(
+            "until = \"flows-complete\"\n[topology]\nkind = \"dumbbell\"\nhosts-per-side = \
+             1\nhost-link = {{ rate = \"100Gbps\", delay = \"20us\" }}\nbottleneck = {{ rate = \
+             \"100Gbps\", delay = \"200us\" }}\n[switch]\nbuffer = {{ kind = \"per-port\", size \
+             = \"100MB\" }}\n[host]\nreceive-offload = {offload}\n[transport]\nkind = \
+             \"newreno\"\n[[traffic]]\nkind = \"flows\"\nrows = [[\"0us\", 0, 1, 5000000]]\n"
+        );
+        let (_, records) = simulate(&exact(&text, &[]), 1);
+        records.flows[0].fct().unwrap().as_us_f64()
+    };
+    let (plain, merged) =
+        (time("{ kind = \"none\" }"), time("{ kind = \"stock-gro\", coalescing = \"20us\" }"));
+    assert!(merged < 1.1 * plain, "{merged} µs behind the offload, {plain} without");
+}
+
 /// Bytes of the flow.
 const BYTES: u64 = 1_000_000;
 

@@ -403,8 +403,14 @@ fn grow<L: Law>(law: &mut L, window: &mut Window, growth: &Growth, shared: &Shar
         law.slow_start(window, shared);
     }
     if L::SLOW_STARTS && window.cwnd < window.ssthresh {
-        // RFC 3465 §2.2: what was acknowledged, at most L.
-        window.cwnd += growth.bytes.min(growth.limit);
+        // RFC 3465 §2.2: what was acknowledged, at most L. As in Linux's `tcp_slow_start`, the rest
+        // beyond the threshold grows the window by the law.
+        let most = growth.bytes.min(growth.limit);
+        let rise = most.min(window.ssthresh - window.cwnd);
+        window.cwnd += rise;
+        if most > rise {
+            law.grow(window, &Growth { bytes: most - rise, ..*growth }, shared);
+        }
     } else {
         law.grow(window, growth, shared);
     }

@@ -26,6 +26,31 @@ fn ack(n: u64, flight: u64) -> Acked {
     }
 }
 
+/// As Linux's `tcp_slow_start`: by all that one acknowledgement confirms, up to the threshold; the
+/// rest is congestion avoidance's.
+#[test]
+fn slow_start_takes_all_that_is_acknowledged_up_to_its_threshold() {
+    let mss = u64::from(MSS);
+    for name in ["newreno", "dctcp"] {
+        let kind = TransportKind::of_kind(name).unwrap();
+        let terms = Terms::new(&kind, MSS);
+        let (cwnd, ssthresh) = (10 * mss, 30 * mss);
+        let grown = |limit: u64, acks: &[u64]| {
+            let (mut control, mut window) = (Control::new(cwnd, &terms), Window { cwnd, ssthresh });
+            for segments in acks {
+                let (now, srtt) = (Time::from_us(1), Time::from_us(50));
+                let growth = Growth { now, bytes: segments * mss, srtt, limit };
+                control.grow(&mut window, &growth, &terms);
+            }
+            window.cwnd / mss
+        };
+        assert_eq!(grown(u64::MAX, &[10]), 20, "{name}");
+        assert_eq!(grown(u64::MAX, &[44]), 30, "{name}: 24 segments are left");
+        assert_eq!(grown(u64::MAX, &[44, 6]), 31, "{name}: a window of them is acknowledged");
+        assert_eq!(grown(2 * mss, &[44]), 12, "{name}: RFC 3465's limit");
+    }
+}
+
 #[test]
 fn whatever_happens_a_window_holds_a_segment_and_a_departure_is_no_earlier_than_the_last() {
     for kind in kinds() {
