@@ -170,6 +170,29 @@ pub(crate) const NAMES: &[Name] = &[
     ),
     kind(
         "transport",
+        &[
+            "no-congestion-control",
+            "without-congestion-control",
+            "no-cc",
+            "congestion-control-off",
+            "uncontrolled",
+            "line-rate",
+            "constant-rate",
+            "fixed-rate",
+            "cbr",
+        ],
+        "queue pairs without congestion control are transport.kind = \"dcqcn\" with switch.marking \
+         = { kind = \"none\" }: they send at line rate, or at [rdma] max-rate",
+        "max-rate",
+    ),
+    key(
+        &["rate-limit", "rate-cap", "qp-rate", "queue-pair-rate", "static-rate", "pacing-rate"],
+        "a queue pair's highest rate is [rdma] max-rate; the rate of a host's application is a \
+         [[limit]]",
+        "max-rate",
+    ),
+    kind(
+        "transport",
         &["irn", "rdma", "roce", "rocev2", "selective", "go-back-n"],
         "queue pairs run \"dcqcn\", \"hpcc\", \"powertcp\", \"timely\" or \"rdma-dctcp\"; IRN is \
          their recovery, [rdma] recovery = { kind = \"selective\" }",
@@ -570,6 +593,9 @@ mod tests {
     fn a_name_means_what_its_place_makes_of_it() {
         assert!(instead_of_kind("switch.queue", "pfabric").unwrap().contains("srpt"));
         assert!(instead_of_kind("transport", "pfabric").unwrap().contains("remaining-bytes"));
+        for name in ["no congestion control", "fixed rate", "rate limit"] {
+            assert!(explain(name).unwrap().contains("max-rate"), "{name}");
+        }
         assert!(instead_of_kind("switch.path", "DRILL(d,m)").unwrap().contains("memory = m"));
         assert!(instead_of_kind("host.nic.marking", "wred").unwrap().contains("kind = \"red\""));
         assert_eq!(instead_of_kind("switch.path", "rto"), None);

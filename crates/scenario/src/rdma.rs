@@ -6,7 +6,7 @@
 
 use millpond_core::registry::{About, PathProperty};
 use millpond_core::switch::site::Auto;
-use millpond_core::{Bytes, Time};
+use millpond_core::{Bytes, Rate, Time};
 
 millpond_core::choice! {
     /// How much a queue pair may have in flight.
@@ -57,6 +57,12 @@ millpond_core::choice! {
 millpond_core::params! {
     /// The table `[rdma]`.
     pub struct RdmaParams {
+        /// The highest rate of each queue pair, of packets with their headers: control laws begin
+        /// at it, and return to it as to the host's link. Off: the link's. Without marks, as with
+        /// dcqcn and switch.marking = "none", it is a fixed rate without congestion control.
+        /// Source: NICs' rate limit of a queue pair (InfiniBand's static rate, IBA 1.2.1 §9.11).
+        #[within(1..)]
+        pub max_rate: Option<Rate> = None,
         /// How much a queue pair may have in flight: "law" (HPCC as "rate", the others as "none"),
         /// "none", "static" (window), or "rate" (window times the rate over the line's). Source:
         /// HPCC's released simulator, HAS_WIN and VAR_WIN.

@@ -44,6 +44,31 @@ const DUMBBELL: &str = r#"
 const TWO: (&str, &str) =
     ("traffic.long.rows", r#"[["0us", 0, 2, 1000000000], ["0us", 1, 3, 1000000000]]"#);
 
+/// Every law keeps to the highest rate of a queue pair; alone, it reaches it.
+#[test]
+fn queue_pairs_keep_to_their_highest_rate() {
+    for law in LAWS {
+        let set = [("rdma.max-rate", "10Gbps"), ("rdma.flow-control", "none")];
+        let (goodputs, _) = goodputs(law, &set);
+        // Of 10 Gb/s on the wire; HPCC and PowerTCP leave a twentieth free.
+        let most = 10.0 * 1_000.0 / 1_048.0;
+        assert!((0.85 * most..=1.001 * most).contains(&goodputs[0]), "{law}: {goodputs:?}");
+        let windowed = [("rdma.max-rate", "10Gbps"), ("rdma.flow-control", "rate")];
+        let (goodputs, _) = self::goodputs(law, &windowed);
+        assert!((0.5 * most..=1.001 * most).contains(&goodputs[0]), "{law}: {goodputs:?}");
+    }
+}
+
+/// Without marks DCQCN sends at its highest rate, whoever shares the link.
+#[test]
+fn queue_pairs_without_congestion_control_have_a_fixed_rate() {
+    let fixed = [("rdma.max-rate", "15Gbps"), ("switch.marking.kind", "none"), TWO];
+    let (goodputs, queues) = goodputs("dcqcn", &fixed);
+    let each = 15.0 * 1_000.0 / 1_048.0;
+    assert!(goodputs.iter().all(|rate| (rate / each - 1.0).abs() < 1e-3), "{goodputs:?}");
+    assert!(queues.iter().all(|bytes| *bytes <= 2 * 1_048), "no queue stands");
+}
+
 /// Payload in Gb/s that each pair had in the measured time.
 fn goodputs(law: &str, set: &[(&str, &str)]) -> (Vec<f64>, Vec<u64>) {
     let plan = plan(DUMBBELL, &[&[("transport.kind", law)], set].concat());

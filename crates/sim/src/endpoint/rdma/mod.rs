@@ -87,6 +87,8 @@ pub struct Config {
     ecn: Ecn,
     /// The control law's constants.
     terms: Terms,
+    /// The highest rate of a queue pair.
+    max_rate: Option<Rate>,
     /// Whether data collects telemetry.
     telemetry: bool,
     recovery: Recovery,
@@ -134,6 +136,7 @@ impl Config {
             beyond: beyond as u16,
             ecn: if demands.echo == Echo::Off { Ecn::NotEct } else { Ecn::Ect },
             terms: Terms::new(kind, mss),
+            max_rate: plan.rdma.max_rate,
             telemetry: demands.telemetry,
             recovery,
             nack_interval,
@@ -163,6 +166,7 @@ impl Config {
 
     /// The setting of a queue pair's law, of a host with a link of this rate.
     fn setting(&self, line: Rate) -> Setting {
+        let line = self.max_rate.map_or(line, |most| line.min(most));
         let window = match self.window {
             Auto::Given(bytes) => bytes,
             Auto::Auto => self.in_flight(line),

@@ -128,7 +128,7 @@ impl Sender {
             rewinds: 0,
             which,
         };
-        sender.rate = sender.control.rate(&own.terms);
+        sender.rate = sender.control.rate(&own.terms).or(own.max_rate);
         sender.window = sender.window_at(sender.rate, own);
         sender
     }
@@ -204,7 +204,7 @@ impl Sender {
     /// are made once, and not whenever somebody asks whether a packet may leave.
     #[inline]
     fn steer(&mut self, cfg: &Config) {
-        let rate = self.control.rate(&cfg.terms);
+        let rate = self.control.rate(&cfg.terms).or(cfg.max_rate);
         if rate == self.rate {
             return;
         }
