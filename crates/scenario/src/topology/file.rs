@@ -88,8 +88,13 @@ pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
     let leaves = graph.has_hosts.iter().filter(|has| **has).count();
     checks.leaves(leaves as u64, key);
     checks.links(list.links.len() as u64, key);
-    checks.require(leaves * list.switches.len() <= ROUTES_MAX, key, || {
-        "makes too many routes for any machine".into()
+    let switches = list.switches.len();
+    checks.require(leaves * switches <= ROUTES_MAX, key, || {
+        format!(
+            "makes {} routes ({switches} switches times {leaves} with hosts); {ROUTES_MAX} is the \
+             most",
+            leaves * switches
+        )
     });
     for link in &list.links {
         checks.rate(link.rate, key);
@@ -489,16 +494,51 @@ mod tests {
         assert!(of(&own).unwrap_err().contains("links[1]: a link from a host to itself"));
     }
 
-    /// The list of a built-in topology gives its routes.
+    /// A chain of switches with a host at either end.
+    fn chain(switches: usize) -> String {
+        let link = |a: String, b: String| {
+            format!(r#"{{ "a": "{a}", "b": "{b}", "rate": "10Gbps", "delay": "1us" }}"#)
+        };
+        let names: Vec<String> =
+            (0..switches).map(|s| format!(r#"{{ "name": "s{s}" }}"#)).collect();
+        let ends =
+            [link("host0".into(), "s0".into()), link("host1".into(), format!("s{}", switches - 1))];
+        let between = (1..switches).map(|s| link(format!("s{}", s - 1), format!("s{s}")));
+        let links: Vec<String> = ends.into_iter().chain(between).collect();
+        format!(
+            r#"{{ "hosts": 2, "switches": [{}], "links": [{}] }}"#,
+            names.join(", "),
+            links.join(", ")
+        )
+    }
+
     #[test]
-    fn a_fat_tree_as_a_list_has_the_same_routes() {
+    fn a_path_has_as_many_switches_as_a_packet_may_meet() {
+        assert_eq!(of(&chain(249)).unwrap().switches.len(), 249);
+        let text = of(&chain(250)).unwrap_err();
+        let expected = "from s0 to s249 a packet meets 250 switches; its TTL lets it pass 249";
+        assert_eq!(text, expected);
+    }
+
+    /// 1,024 hosts in three tiers, without one of the links between the upper two.
+    #[test]
+    fn a_network_has_more_switches_than_a_path() {
         let built =
-            super::super::fat_tree::build(&FatTreeParams { k: 4, ..Default::default() }).unwrap();
+            super::super::fat_tree::build(&FatTreeParams { k: 16, ..Default::default() }).unwrap();
+        let mut list = listed(&built);
+        list.links.pop();
+        let t = build(&FileParams { path: None, graph: Graph(Some(Arc::new(list))) }).unwrap();
+        assert_eq!((t.hosts, t.switches.len()), (1_024, 320));
+        assert_eq!(t.most_switches(), 5);
+    }
+
+    /// A topology as a list.
+    fn listed(built: &Topology) -> EdgeList {
         let name = |end: End| match end {
             End::Host(h) => format!("host{h}"),
             End::Switch { switch, .. } => built.switches[switch as usize].name.clone(),
         };
-        let list = EdgeList {
+        EdgeList {
             hosts: built.hosts,
             switches: built
                 .switches
@@ -514,7 +554,15 @@ mod tests {
                     name: None,
                 })
                 .collect(),
-        };
+        }
+    }
+
+    /// The list of a built-in topology gives its routes.
+    #[test]
+    fn a_fat_tree_as_a_list_has_the_same_routes() {
+        let built =
+            super::super::fat_tree::build(&FatTreeParams { k: 4, ..Default::default() }).unwrap();
+        let list = listed(&built);
         let t = build(&FileParams { path: None, graph: Graph(Some(Arc::new(list))) }).unwrap();
         for (a, b) in t.switches.iter().zip(&built.switches) {
             assert_eq!((&a.name, a.tier, a.ports), (&b.name, b.tier, b.ports));
