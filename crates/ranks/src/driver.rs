@@ -17,6 +17,8 @@ pub struct Message {
     pub lane: u32,
     /// The receiver's step that waits for it; of a program, the sender's operation.
     pub step: u32,
+    /// Of a collective, the sender's step: messages of a lane leave the host turn by turn.
+    pub turn: Option<u32>,
 }
 
 /// A rank's part of a round.
@@ -39,7 +41,8 @@ pub struct Span {
 /// The carrier of a rank's messages, which calls it back.
 pub trait Driver {
     /// Sends a message to a rank of the same job, on a channel. Messages of one channel to one rank
-    /// arrive in this order.
+    /// arrive in this order. Of a lane's messages, one of a later turn begins to leave when the
+    /// host has sent the last byte of the one before.
     fn send(&mut self, to: u32, channel: u32, message: Message);
     /// Calls the rank's `wake` at a time.
     fn wake(&mut self, at: Time);

@@ -13,8 +13,8 @@ pub(crate) type Early = BTreeMap<(u32, u32), u32>;
 
 /// The sender of what lanes send, which calls them back.
 pub(crate) trait Exit {
-    /// Sends the message of a lane on its channel.
-    fn send(&mut self, lane: u32, channel: u32, send: Send);
+    /// Sends the message of a lane's step on its channel.
+    fn send(&mut self, lane: u32, turn: u32, channel: u32, send: Send);
     /// Calls [`Lanes::wake`] at a time.
     fn wake(&mut self, at: Time);
 }
@@ -118,7 +118,8 @@ impl Lanes {
     /// Sends the messages of a lane's step, and goes to the next.
     fn take(&mut self, lane: u32, collective: &Collective, exit: &mut impl Exit) {
         let step = self.lanes[lane as usize].step;
-        collective.sends(self.rank, lane, step, |channel, send| exit.send(lane, channel, send));
+        collective
+            .sends(self.rank, lane, step, |channel, send| exit.send(lane, step, channel, send));
         self.lanes[lane as usize].step += 1;
     }
 }

@@ -64,13 +64,13 @@ impl<D: Driver> Carrier for Post<'_, D> {
         let Arrival { tag, bytes, operation, cpu, nic, .. } = message;
         let lane = u32::from(cpu) | u32::from(nic) << 8;
         let bytes = bytes.max(1);
-        let message = Message { bytes, call: 0, round: tag, lane, step: operation };
+        let message = Message { bytes, call: 0, round: tag, lane, step: operation, turn: None };
         self.driver.send(to, nic.into(), message);
     }
     fn send_piece(&mut self, to: u32, piece: Piece) {
-        let Piece { groups, number: round, lane, step, bytes } = piece;
-        let bytes = bytes.max(1);
-        self.driver.send(to, 0, Message { bytes, call: groups + 1, round, lane, step });
+        let Piece { groups, number: round, lane, step, turn, bytes } = piece;
+        let (bytes, call, turn) = (bytes.max(1), groups + 1, Some(turn));
+        self.driver.send(to, 0, Message { bytes, call, round, lane, step, turn });
     }
     fn match_of(&mut self, message: &Arrival) {
         match message.from == self.own {
@@ -143,10 +143,13 @@ impl Rank {
                 worker.arrived(now, message, job, driver);
             }
             _ => {
-                let Message { bytes, call, round, lane, step } = *message;
+                let Message { bytes, call, round, lane, step, turn } = *message;
                 let (cpu, nic) = (lane as u8, (lane >> 8) as u8);
                 let call = match call.checked_sub(1) {
-                    Some(groups) => Call::Piece(Piece { groups, number: round, lane, step, bytes }),
+                    Some(groups) => {
+                        let turn = turn.unwrap_or_default();
+                        Call::Piece(Piece { groups, number: round, lane, step, turn, bytes })
+                    }
                     None => {
                         let (tag, operation) = (round, step);
                         Call::Arrived(Arrival { from, tag, bytes, operation, cpu, nic })

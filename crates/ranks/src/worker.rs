@@ -32,8 +32,9 @@ struct OfRound<'a, D> {
 }
 
 impl<D: Driver> Exit for OfRound<'_, D> {
-    fn send(&mut self, lane: u32, channel: u32, Send { to, bytes, step }: Send) {
-        let message = Message { bytes: bytes.max(1), call: 0, round: self.round, lane, step };
+    fn send(&mut self, lane: u32, turn: u32, channel: u32, Send { to, bytes, step }: Send) {
+        let (bytes, round, turn) = (bytes.max(1), self.round, Some(turn));
+        let message = Message { bytes, call: 0, round, lane, step, turn };
         self.driver.send(to, channel, message);
     }
     fn wake(&mut self, at: Time) {

@@ -28,6 +28,10 @@
 //! narrowest this is the same as the time over one way, but for flows of so few packets that a
 //! small last one can come first.
 //!
+//! **Several NICs.** A connection that takes all NICs of its hosts (MPTCP, Presto's flowcells) is
+//! bound by the NICs of either host together, as by a cut, and by one packet's fastest way. Any
+//! other has one pair of NICs, the fastest.
+//!
 //! To this come the stack's delay at either end and (where connections open with a handshake) one
 //! round trip of header-only packets with the stack's delay on each of its four passages.
 //!
@@ -37,7 +41,7 @@
 
 use crate::host::{HEADER_BYTES, wire_bytes};
 use crate::plan::Plan;
-use crate::topology::ways::{Hop, Ways, crossing};
+use crate::topology::ways::{Cut, Hop, Ways, crossing};
 use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +55,24 @@ const WAYS_MAX: usize = 1 << 16;
 pub struct IdealTimes {
     /// By pair of leaves.
     ways: Mutex<BTreeMap<(u32, u32), Arc<Ways>>>,
+}
+
+/// The hosts of a connection and its class.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// The traffic's number.
+    pub class: u16,
+    /// The host that sends.
+    pub src: u32,
+    /// The host that receives.
+    pub dst: u32,
+}
+
+impl Ends {
+    /// The other direction.
+    fn back(self) -> Ends {
+        Ends { src: self.dst, dst: self.src, ..self }
+    }
 }
 
 /// A flow as packets on the wire.
@@ -82,6 +104,11 @@ impl Train {
             sure: anyhow.then_some((window / mss).max(1)),
             least: wire_bytes(0, overhead),
         }
+    }
+
+    /// One packet of this size.
+    fn single(size: u64) -> Train {
+        Train { packets: 1, full: size, last: size, sure: None, least: size }
     }
 
     /// All that goes over the wire, at least.
@@ -208,11 +235,11 @@ fn first_window(plan: &Plan) -> u64 {
 }
 
 impl IdealTimes {
-    /// The time that a flow of `bytes` from `src` to `dst` takes alone in the empty network, from
-    /// its start to its last byte at the receiving application.
-    pub fn flow(&self, plan: &Plan, src: u32, dst: u32, bytes: u64) -> Time {
-        let there = self.one_way(plan, (src, dst), bytes, first_window(plan));
-        self.handshake(plan, src, dst).saturating_add(there)
+    /// The time that a flow of `bytes` takes alone in the empty network, from its start to its last
+    /// byte at the receiving application.
+    pub fn flow(&self, plan: &Plan, ends: Ends, bytes: u64) -> Time {
+        let there = self.one_way(plan, ends, bytes, first_window(plan));
+        self.handshake(plan, ends).saturating_add(there)
     }
 
     /// The same for a request and its response on one connection, from the request's start to the
@@ -222,60 +249,69 @@ impl IdealTimes {
     pub fn exchange(
         &self,
         plan: &Plan,
-        (client, server): (u32, u32),
+        client: Ends,
         (request, response): (u64, u64),
         thinks: Time,
     ) -> Time {
-        let there = self.flow(plan, client, server, request);
-        let back = self.one_way(plan, (server, client), response, first_window(plan));
+        let there = self.flow(plan, client, request);
+        let back = self.one_way(plan, client.back(), response, first_window(plan));
         there.saturating_add(thinks).saturating_add(back)
     }
 
     /// The same on a connection that has been open before, so that its windows may have any size.
-    pub fn call(
-        &self,
-        plan: &Plan,
-        (client, server): (u32, u32),
-        (request, response): (u64, u64),
-    ) -> Time {
+    pub fn call(&self, plan: &Plan, client: Ends, (request, response): (u64, u64)) -> Time {
         let window = payload_max(plan);
-        let there = self.one_way(plan, (client, server), request, window);
-        there.saturating_add(self.one_way(plan, (server, client), response, window))
+        let there = self.one_way(plan, client, request, window);
+        there.saturating_add(self.one_way(plan, client.back(), response, window))
     }
 
     /// The same for one message on a connection that has been open before.
-    pub fn message(&self, plan: &Plan, src: u32, dst: u32, bytes: u64) -> Time {
-        self.one_way(plan, (src, dst), bytes, payload_max(plan))
+    pub fn message(&self, plan: &Plan, ends: Ends, bytes: u64) -> Time {
+        self.one_way(plan, ends, bytes, payload_max(plan))
     }
 
     /// From the sender's transport to the receiver's, without a handshake, where `window` bytes may
     /// be sent at once.
-    fn one_way(&self, plan: &Plan, (src, dst): (u32, u32), bytes: u64, window: u64) -> Time {
+    fn one_way(&self, plan: &Plan, ends: Ends, bytes: u64, window: u64) -> Time {
         let train = Train::new(plan, bytes, window);
-        self.time(plan, (src, dst), &train).saturating_add(plan.host.stack_delay.saturating_mul(2))
+        self.time(plan, ends, &train).saturating_add(plan.host.stack_delay.saturating_mul(2))
     }
 
     /// The round trip of a handshake, if connections open with one.
-    pub fn handshake(&self, plan: &Plan, src: u32, dst: u32) -> Time {
+    pub fn handshake(&self, plan: &Plan, ends: Ends) -> Time {
         if !plan.transport.handshake {
             return Time::ZERO;
         }
         let header = wire_bytes(0, plan.host.frame_overhead);
-        let one = Train { packets: 1, full: header, last: header, sure: None, least: header };
-        self.time(plan, (src, dst), &one)
+        self.time(plan, ends, &Train::single(header))
             .saturating_add(plan.host.stack_delay.saturating_mul(2))
             .saturating_mul(2)
     }
 
-    /// From the one host to the other, by the pair of NICs that is fastest.
-    fn time(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
+    /// From the one host to the other.
+    fn time(&self, plan: &Plan, Ends { class, src, dst }: Ends, train: &Train) -> Time {
         let topology = &plan.topology;
         if !topology.has_several_nics() {
             return self.between(plan, (src, dst), train);
         }
         let pairs = topology.nics(src).flat_map(|a| topology.nics(dst).map(move |b| (a, b)));
-        let ways = pairs.filter(|(a, b)| topology.connects(*a, *b));
-        ways.map(|pair| self.between(plan, pair, train)).min().unwrap_or_default()
+        let pairs: Vec<_> = pairs.filter(|(a, b)| topology.connects(*a, *b)).collect();
+        let fastest = |train: &Train| {
+            pairs.iter().map(|pair| self.between(plan, *pair, train)).min().unwrap_or_default()
+        };
+        if !plan.takes_several_nics(class) || train.packets == 1 {
+            return fastest(train);
+        }
+        // Beside the link of a NIC, the smallest packet takes at least so long.
+        let least = Train::single(train.least);
+        let beside = |pair: &(u32, u32), nic: u32| {
+            let on = topology.links[nic as usize].rate.transmission_time(train.least);
+            self.between(plan, *pair, &least).saturating_sub(on)
+        };
+        let sent = Cut::new(pairs.iter().map(|pair| (pair.0, beside(pair, pair.0))), topology);
+        let received = Cut::new(pairs.iter().map(|pair| (pair.1, beside(pair, pair.1))), topology);
+        let bytes = train.bytes();
+        sent.passed(bytes).max(received.passed(bytes)).max(fastest(&least))
     }
 
     /// From one NIC to another.
@@ -319,6 +355,10 @@ mod tests {
     use crate::settings::topology::{LeafSpineParams, TopologyParams};
     use crate::topology::Topology;
 
+    fn ends(src: u32, dst: u32) -> Ends {
+        Ends { class: 0, src, dst }
+    }
+
     fn plan(extra: &str) -> Plan {
         let text = format!(
             "duration = \"1ms\"\n[topology]\nleaves = 2\nspines = 2\nhosts-per-leaf = 2\n{extra}"
@@ -333,17 +373,17 @@ mod tests {
     fn a_whole_number_of_packets_by_hand() {
         let p = plan("[transport]\nhandshake = false");
         assert_eq!(
-            IdealTimes::default().flow(&p, 0, 2, 14_600),
+            IdealTimes::default().flow(&p, ends(0, 2), 14_600),
             Time::from_ns(3_000 + 12_000 + 9 * 1_200)
         );
         let p = plan("[transport]\nhandshake = true");
         let round_trip = 2 * (80 + 12_000);
         assert_eq!(
-            IdealTimes::default().flow(&p, 0, 2, 14_600),
+            IdealTimes::default().flow(&p, ends(0, 2), 14_600),
             Time::from_ns(3_000 + 12_000 + 9 * 1_200 + round_trip)
         );
         assert_eq!(
-            IdealTimes::default().exchange(&p, (0, 2), (1, 14_600), Time::from_us(20)),
+            IdealTimes::default().exchange(&p, ends(0, 2), (1, 14_600), Time::from_us(20)),
             Time::from_ps(
                 round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000 + 20_000_000
             )
@@ -361,10 +401,10 @@ mod tests {
         p.topology = Arc::new(Topology::build(&TopologyParams::LeafSpine(only)).unwrap());
         let first_leaves_last_link = 3_000_000 + 11_000_000;
         let expected = first_leaves_last_link + 32_800 + 1_000_000 + 2_000_000;
-        assert_eq!(IdealTimes::default().flow(&p, 0, 2, 1_461), Time::from_ps(expected));
+        assert_eq!(IdealTimes::default().flow(&p, ends(0, 2), 1_461), Time::from_ps(expected));
         // One packet alone, on one leaf.
         assert_eq!(
-            IdealTimes::default().flow(&p, 0, 1, 60),
+            IdealTimes::default().flow(&p, ends(0, 1), 60),
             Time::from_ps(2 * 100 * 800 + 2_000_000 + 2_000_000)
         );
     }
@@ -441,7 +481,7 @@ mod tests {
                     [1, 700, 1_460, 1_461, 2_920, 4_380, 4_381, 7_301, 14_600, 100_001, 10_000_000]
                 {
                     let train = Train { sure: None, ..Train::new(&p, bytes, u64::MAX) };
-                    let (one, several) = (train.over(&hops), times.flow(&p, 0, dst, bytes));
+                    let (one, several) = (train.over(&hops), times.flow(&p, ends(0, dst), bytes));
                     assert!(several <= one, "{kind} {network} {bytes}");
                     let is_small = train.last < train.full && train.packets <= few;
                     assert!(
@@ -455,7 +495,10 @@ mod tests {
         let p = plan(
             "fabric-link = { rate = \"10Gbps\", delay = \"5us\" }\n[transport]\nhandshake = false",
         );
-        assert_eq!(IdealTimes::default().flow(&p, 0, 2, 1_461), Time::from_ns(4 * 1_200 + 12_000));
+        assert_eq!(
+            IdealTimes::default().flow(&p, ends(0, 2), 1_461),
+            Time::from_ns(4 * 1_200 + 12_000)
+        );
     }
 
     /// A hundred thousand pairs in the largest network cost two searches.
@@ -467,7 +510,7 @@ mod tests {
         let times = IdealTimes::default();
         for src in 0..100_000u32 {
             let (src, dst) = (src % 65_536, src.wrapping_mul(40_503) % 65_536);
-            assert!(src == dst || times.flow(&p, src, dst, 1_000_000) > Time::from_us(800));
+            assert!(src == dst || times.flow(&p, ends(src, dst), 1_000_000) > Time::from_us(800));
         }
         assert_eq!(times.ways.lock().unwrap().len(), 2);
     }

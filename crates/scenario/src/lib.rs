@@ -60,7 +60,7 @@ mod unreached;
 
 pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
 pub use host::HEADER_BYTES;
-pub use ideal::IdealTimes;
+pub use ideal::{Ends, IdealTimes};
 pub use plan::Plan;
 pub use read::document;
 pub use scenario::Scenario;

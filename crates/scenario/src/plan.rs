@@ -23,6 +23,7 @@ use crate::topology::Topology;
 use crate::traffic::TrafficPlan;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
+use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::switch::admission::Around;
 use millpond_core::switch::buffer::{Capacity, SwitchFacts};
 use millpond_core::switch::pause::Pause;
@@ -134,6 +135,18 @@ impl Plan {
         let which = usize::from(self.traffic.transports[usize::from(class)]);
         let is_tcp = |kind: &TransportKind| kind.demands().family.is_tcp();
         self.transport.handshake && self.transports().nth(which).is_some_and(is_tcp)
+    }
+
+    /// Whether the connections of a class take all NICs of their hosts in turn: subflows, and
+    /// TCP's flowcells. A queue pair belongs to one NIC, which paces it.
+    pub fn takes_several_nics(&self, class: u16) -> bool {
+        let which = usize::from(self.traffic.transports[usize::from(class)]);
+        let family = self.transports().nth(which).map(|kind| kind.demands().family);
+        let sprays = matches!(self.edge.load_balancing, LoadBalancingParams::Presto(_));
+        self.topology.has_several_nics()
+            && family.is_some_and(|family| {
+                matches!(family, Family::Mptcp { .. }) || (sprays && family.is_tcp())
+            })
     }
 
     /// Where a port is that has a link of this rate.

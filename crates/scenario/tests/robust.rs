@@ -1,6 +1,6 @@
 //! Whatever the text, there is a plan or an error, and never a panic.
 
-use millpond_scenario::Scenario;
+use millpond_scenario::{Ends, IdealTimes, Scenario};
 use proptest::prelude::*;
 
 /// Reads, plans every variant and draws some arrivals.
@@ -10,12 +10,8 @@ fn survive(text: &str, overrides: &[(String, String)]) {
         match scenario.plan(variant, overrides, None) {
             Ok(plan) => {
                 assert!(plan.traffic.arrivals().take(200).count() <= 200);
-                let _ = millpond_scenario::IdealTimes::default().flow(
-                    &plan,
-                    0,
-                    plan.topology.hosts - 1,
-                    12_345,
-                );
+                let ends = Ends { class: 0, src: 0, dst: plan.topology.hosts - 1 };
+                let _ = IdealTimes::default().flow(&plan, ends, 12_345);
             }
             Err(e) => assert!(!e.errors.is_empty() && !e.to_string().is_empty()),
         }

@@ -61,7 +61,7 @@ use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use nic_paths::NicPaths;
 use ranks::Ranks;
 pub use standing::OpenFlow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use timer::Timer;
 use uet::{NicSenders, UetCounts};
@@ -93,6 +93,8 @@ pub struct Sending {
     peer: u32,
     hash: u32,
     priority: u8,
+    /// Whether lanes of a rank wait until a message of it has left.
+    is_awaited: bool,
     timer: Timer,
     first_sent: Option<Time>,
     delivered: Option<Delivered>,

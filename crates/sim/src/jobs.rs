@@ -7,6 +7,7 @@ use millpond_core::Time;
 use millpond_ranks::collective::{Algorithm, Collective};
 use millpond_ranks::{Job, Work};
 use millpond_results::{CollectiveRecord, RankRecord};
+use millpond_scenario::Ends;
 use millpond_scenario::traffic::JobPlan;
 use std::collections::BTreeMap;
 
@@ -86,7 +87,8 @@ impl RoundsOfJobs {
         record.end = is_over.then_some(parts.last);
         let Work::Collective(Job { collective, .. }) = &job.work else { return record };
         let known = self.closed_forms.entry(class);
-        record.closed_form = *known.or_insert_with(|| closed_form(shared, job, collective));
+        record.closed_form =
+            *known.or_insert_with(|| closed_form(shared, (class, job), collective));
         if is_over {
             let time = parts.last.saturating_sub(parts.ready);
             record.algbw = collective.algorithm_bandwidth(time);
@@ -99,9 +101,10 @@ impl RoundsOfJobs {
 /// The time of a round without contention. A message of a ring takes the mean over all ranks of
 /// the time to the next rank, for a step's delays pass around the ring; any other takes as long as
 /// from rank 0 to the rank that is the farthest from it.
-fn closed_form(shared: &Shared, job: &JobPlan, collective: &Collective) -> Time {
+fn closed_form(shared: &Shared, (class, job): (u16, &JobPlan), collective: &Collective) -> Time {
     let Shared { plan, ideal, .. } = shared;
-    let (hosts, time) = (&job.hosts, |src, dst, bytes| ideal.message(plan, src, dst, bytes));
+    let hosts = &job.hosts;
+    let time = |src, dst, bytes| ideal.message(plan, Ends { class, src, dst }, bytes);
     if collective.algorithm == Algorithm::Ring {
         let next = hosts.iter().skip(1).chain(hosts.first());
         let pairs: Vec<_> = hosts.iter().copied().zip(next.copied()).collect();

@@ -122,13 +122,6 @@ impl Shared {
         }
     }
 
-    /// Whether a connection that follows transport `which` takes all NICs of its hosts in turn. A
-    /// queue pair belongs to one NIC, which paces it.
-    pub fn takes_several_nics(&self, which: u8) -> bool {
-        let has_subflows = self.transport.has_subflows(which);
-        self.nics.is_some() && (has_subflows || (self.sprays_nics && self.transport.is_tcp(which)))
-    }
-
     /// How segments are cut.
     #[inline]
     pub fn cut(&self) -> Cut {

@@ -103,6 +103,74 @@ fn slices_hide_the_delay_of_a_step() {
     assert!(beyond <= Time::from_ps(2 * 24 * ANSWER), "{beyond:?}");
 }
 
+/// Each rank serves its children one after the other, and a child that is served hands on at once:
+/// as many messages in a row as there are rounds.
+#[test]
+fn binomial_broadcast_takes_a_message_for_each_round() {
+    for (hosts, rounds) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (13, 4), (16, 4)] {
+        for connections in ["lasting", "per-message"] {
+            let op = "op = \"broadcast\"\nalgorithm = \"binomial\"\nsize = \"1MB\"";
+            let time = time(hosts, &format!("{op}\nconnections = \"{connections}\""));
+            let (least, most) = (rounds * 80_800_000, rounds * (T_1MB + 2 * ANSWER));
+            let range = Time::from_ps(least)..=Time::from_ps(most);
+            assert!(range.contains(&time), "{hosts} {connections}: {time}");
+        }
+    }
+}
+
+/// So with every family, and in one that pauses: alone in the network each message is sent whole
+/// before the next begins.
+#[test]
+fn messages_of_a_lane_leave_one_after_the_other() {
+    let op = "op = \"broadcast\"\nsize = \"1MB\"";
+    for transport in ["dcqcn", "hpcc", "timely", "homa", "uet", "dctcp", "mptcp"] {
+        let mut text = text(8, op).replace("dcqcn", transport);
+        if transport == "homa" {
+            text = text.replace("[switch]\n", "[switch]\nqueue = { kind = \"strict-priority\" }\n");
+        }
+        if transport != "dcqcn" {
+            text = text.replace("[rdma]\nack-interval = 1000000\n", "");
+        }
+        if ["dctcp", "mptcp"].contains(&transport) {
+            let keys = format!("\"{transport}\"\ninitial-window = 250\nhandshake = false\n");
+            text = text.replace(&format!("\"{transport}\"\n"), &keys);
+        }
+        let (_, records) = simulate(&exact(&text, &[]), 1);
+        let [round] = records.collectives[..] else { panic!("{:?}", records.collectives) };
+        let ratio = round.time().unwrap().as_us_f64() / round.closed_form.as_us_f64();
+        assert!((0.99..1.15).contains(&ratio), "{transport}: {ratio}");
+    }
+}
+
+/// The own sends of a rank that begins late in an exchange do not share its NIC.
+#[test]
+fn exchanges_of_five_ranks_wait_for_their_own_sends() {
+    let op = "op = \"all-reduce\"\nalgorithm = \"recursive-doubling\"\nsize = \"1MB\"";
+    // Rank 0 receives from ranks 4 and 1 at once, in two messages' time; then three in a row.
+    let time = time(5, op);
+    assert!(time <= Time::from_ps(5 * (T_1MB + 2 * ANSWER)), "{time}");
+}
+
+/// A chain's closed form: the first rank sends all, and each between hands on the last pieces of
+/// its channels.
+#[test]
+fn chain_takes_its_closed_form() {
+    for hosts in [3, 4, 8, 16] {
+        for (chunk, channels) in [("16KB", 1), ("64KB", 1), ("64KB", 2), ("500KB", 4), ("1MB", 1)] {
+            let records = run(
+                hosts,
+                &format!(
+                    "op = \"broadcast\"\nalgorithm = \"ring\"\nsize = \"1MB\"\nchunk = \
+                     \"{chunk}\"\nchannels = {channels}"
+                ),
+            );
+            let chain = records.collectives[0];
+            let ratio = chain.time().unwrap().as_us_f64() / chain.closed_form.as_us_f64();
+            assert!((0.98..1.01).contains(&ratio), "{hosts} {chunk} {channels}: {ratio}");
+        }
+    }
+}
+
 #[test]
 fn linear_exchange_takes_its_bound() {
     let time = time(4, "op = \"all-to-all\"\nalgorithm = \"linear\"\nsize = \"4MB\"");

@@ -242,6 +242,114 @@ fn scenario() -> impl Strategy<Value = String> {
     )
 }
 
+/// Hosts with several NICs of any rate and delay: bonds to one switch and to two, rails, planes,
+/// and servers with an inner switch.
+fn several_nics() -> impl Strategy<Value = (String, u64)> {
+    let table =
+        |(rate, delay): (&str, &str)| format!("{{ rate = \"{rate}\", delay = \"{delay}\" }}");
+    let bonds = (prop::collection::vec((0..2u32, link()), 3..9), link()).prop_map(
+        |(nics, (rate, delay))| {
+            // Two hosts have the first two NICs; the others are of either.
+            let mut links = vec![format!(
+                "{{ a = \"s0\", b = \"s1\", rate = \"{rate}\", delay = \"{delay}\" }}"
+            )];
+            links.extend(nics.iter().enumerate().map(|(i, (switch, (rate, delay)))| {
+                format!(
+                    "{{ a = \"host{}\", b = \"s{switch}\", rate = \"{rate}\", delay = \
+                     \"{delay}\" }}",
+                    i % 2
+                )
+            }));
+            let switches = "{ name = \"s0\" }, { name = \"s1\" }";
+            let links = links.join(", ");
+            let graph = format!("{{ hosts = 2, switches = [{switches}], links = [{links}] }}");
+            // A switch without hosts is none of tier 0, which a bond to one switch leaves.
+            (format!("kind = \"file\"\ngraph = {graph}"), 2)
+        },
+    );
+    let built = (0..4, link(), link()).prop_map(move |(kind, host, fabric)| {
+        let (host, fabric) = (table(host), table(fabric));
+        let links = format!("host-link = {host}\nfabric-link = {fabric}");
+        match kind {
+            0 | 1 => (
+                format!(
+                    "kind = \"dual-tor\"\npairs = 2\nhosts-per-pair = 2\nspines = 2\ntwo-planes \
+                     = {}\n{links}",
+                    kind == 0
+                ),
+                4,
+            ),
+            2 => (
+                format!(
+                    "kind = \"rail-optimised\"\nsegments = 2\nservers-per-segment = 2\nrails = \
+                     3\nspines = 2\n{links}"
+                ),
+                4,
+            ),
+            _ => (
+                format!(
+                    "kind = \"rail-optimised\"\nsegments = 2\nservers-per-segment = 2\nrails = \
+                     2\nspines = 2\ninner-switch = true\n{links}"
+                ),
+                8,
+            ),
+        }
+    });
+    prop_oneof![bonds, built]
+}
+
+/// All families over several NICs, their choices, and messages of a collective or other traffic.
+fn over_several_nics() -> impl Strategy<Value = String> {
+    let choice = prop::sample::select(vec!["hash", "plane", "rail"]);
+    let transport = prop_oneof![
+        transport(),
+        prop::sample::select(vec![
+            "mptcp\"\nmptcp-subflows = 2\ninitial-window = 1000\nmin-rto = \"1ms",
+            "mptcp\"\nmptcp-subflows = 8\ninitial-window = 1000\nmin-rto = \"1ms",
+            "mptcp\"\nmptcp-subflows = 3\nhandshake = true\nmin-rto = \"1ms",
+            "dcqcn",
+            "hpcc",
+            "uet",
+            "homa",
+        ])
+        .prop_map(|kind| format!("[transport]\nkind = \"{kind}\"\n")),
+    ];
+    let presto = "receive-offload = { kind = \"presto-gro\", coalescing = \"0us\" }\n[edge]\n\
+                  load-balancing = { kind = \"presto\" }\n";
+    let edge = (0..2).prop_map(move |sprays| if sprays == 1 { presto } else { "" });
+    let job = prop::sample::select(vec![
+        "op = \"all-reduce\"\nsize = \"300KB\"\nchannels = 2",
+        "op = \"broadcast\"\nsize = \"200KB\"\nrepeat = 2",
+    ]);
+    let traffic = prop_oneof![
+        traffic(true).prop_map(|traffic| (Some(traffic), "")),
+        traffic(false).prop_map(|traffic| (Some(traffic), "")),
+        job.prop_map(|keys| (None, keys)),
+    ];
+    (any::<u32>(), several_nics(), choice, transport, edge, traffic).prop_map(
+        |(seed, (network, hosts), choice, transport, edge, (traffic, job))| {
+            let traffic = match traffic {
+                Some(traffic) => tables(hosts, traffic),
+                None => format!("[[traffic]]\nkind = \"collective\"\n{job}\n"),
+            };
+            let is_tcp = ["newreno", "cubic", "dctcp", "swift"]
+                .iter()
+                .any(|kind| transport.contains(&format!("\"{kind}\"")));
+            let (edge, queue) = match (is_tcp, transport.contains("homa")) {
+                (true, _) => (edge, "fifo"),
+                (false, true) => ("", "strict-priority"),
+                _ => ("", "fifo"),
+            };
+            format!(
+                "name = \"any\"\nseed = {seed}\nduration = \"12ms\"\n[topology]\n{network}\n\
+                 [host]\nnic = {{ choice = {{ kind = \"{choice}\" }}, per-flow-limit = \"off\" \
+                 }}\n{edge}[switch]\nqueue = {{ kind = \"{queue}\" \
+                 }}\n{transport}{traffic}"
+            )
+        },
+    )
+}
+
 /// Of what is complete: nothing without an ideal time, nothing faster.
 fn holds(text: &str) {
     let (_, records) = simulate(&plan(text, &[]), 1);
@@ -270,6 +378,11 @@ proptest! {
 
     #[test]
     fn no_flow_is_faster_than_alone(text in scenario()) {
+        holds(&text);
+    }
+
+    #[test]
+    fn no_flow_over_several_nics_is_faster_than_alone(text in over_several_nics()) {
         holds(&text);
     }
 }
@@ -327,6 +440,24 @@ fn spraying_over_slow_links_is_near_the_bound_and_one_path_is_not() {
     }
     let two = slowdowns("10Gbps", 4, &[1_461], &turns)[0];
     assert_eq!(two, 1.0, "a small last packet has overtaken by another way");
+}
+
+/// A connection that takes both NICs of its hosts is bound by both: its slowdown is near 1, and
+/// that of any other connection is, too.
+#[test]
+fn a_lone_connection_is_near_the_bound_of_the_nics_that_it_takes() {
+    let text = |transport: &str| {
+        format!(
+            "name = \"a\"\nuntil = \"flows-complete\"\n[topology]\nkind = \"dual-tor\"\npairs = \
+             2\nhosts-per-pair = 2\n[transport]\n{transport}\n[[traffic]]\nkind = \
+             \"flows\"\nrows = [[\"0us\", 0, 2, 30000000]]\n"
+        )
+    };
+    for transport in ["kind = \"mptcp\"", "kind = \"newreno\"\ninitial-window = 1000"] {
+        let (_, records) = simulate(&plan(&text(transport), &[]), 1);
+        let slowdown = records.flows[0].slowdown().unwrap();
+        assert!((1.0..1.15).contains(&slowdown), "{transport}: {slowdown}");
+    }
 }
 
 /// A flow that is delivered and not acknowledged when the run ends has its slowdown, and so has

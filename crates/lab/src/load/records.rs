@@ -10,9 +10,9 @@ use super::connection::{Connection, Opening, Role, Side};
 use super::info::Socket;
 use millpond_core::{FlowId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
-use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::{ConnectionCapture, Plan};
 use millpond_scenario::traffic::Query;
+use millpond_scenario::{Ends, IdealTimes};
 
 /// Makes records.
 pub struct Recorder<'a> {
@@ -95,9 +95,9 @@ impl<'a> Recorder<'a> {
         let ideal = finish.map(|_| {
             // The first call waits for the connection.
             let opens = c.asked == start && self.plan.opens_by_handshake(class);
-            let handshake =
-                if opens { self.ideal.handshake(self.plan, src, dst) } else { Time::ZERO };
-            let call = self.ideal.call(self.plan, (src, dst), (bytes, record.bytes));
+            let ends = Ends { class, src, dst };
+            let handshake = if opens { self.ideal.handshake(self.plan, ends) } else { Time::ZERO };
+            let call = self.ideal.call(self.plan, ends, (bytes, record.bytes));
             handshake.saturating_add(call)
         });
         FlowRecord { finish, ideal: ideal.unwrap_or_default(), ..record }
@@ -105,17 +105,17 @@ impl<'a> Recorder<'a> {
 
     /// The same flow alone in the empty network.
     fn ideal(&self, o: &Opening) -> Time {
-        let plan = self.plan;
+        let (plan, ends) = (self.plan, Ends { class: o.class, src: o.src, dst: o.dst });
         let whole = match o.role {
             Role::Exchange { response } => {
                 let thinks = self.thinks(o.class, o.flow + 1);
-                self.ideal.exchange(plan, (o.src, o.dst), (o.bytes, response), thinks)
+                self.ideal.exchange(plan, ends, (o.bytes, response), thinks)
             }
-            _ => self.ideal.flow(plan, o.src, o.dst, o.bytes),
+            _ => self.ideal.flow(plan, ends, o.bytes),
         };
         match plan.opens_by_handshake(o.class) {
             true => whole,
-            false => whole.saturating_sub(self.ideal.handshake(plan, o.src, o.dst)),
+            false => whole.saturating_sub(self.ideal.handshake(plan, ends)),
         }
     }
 

@@ -21,8 +21,9 @@ impl Collective {
         match self.algorithm {
             Algorithm::Ring if self.operation != Operation::Broadcast => self.around(message),
             Algorithm::Ring => {
-                let pieces = self.lanes();
-                times((ranks - 2).saturating_add(pieces), share(bytes, pieces, 0))
+                // The first rank sends all; each between hands on the last pieces of all channels.
+                let last = bytes.div_ceil(u64::from(self.lanes() / self.channels));
+                times(ranks - 2, last).saturating_add(message(bytes))
             }
             Algorithm::DoubleBinaryTree => {
                 let lanes = u64::from(self.lanes());

@@ -3,10 +3,11 @@
 //!
 //! A rank takes the steps of each of its *lanes* in order. A step waits for messages that name it,
 //! then computes, then sends. So the send of a step waits for the receive of the step before at the
-//! same rank, and for nothing else (Schedgen's rule). Lanes of one rank do not wait for each other:
-//! they are NCCL's channels and slices, and the chunks of a tree. Each channel does its share of
-//! the buffer as a collective of its own; of a pipeline, whose stages compute once for a
-//! micro-batch, each message has a part on each channel.
+//! same rank, and for nothing else (Schedgen's rule). Messages of one lane leave the host in the
+//! order of steps, one after the other; those of one step leave together. Lanes of one rank do not
+//! wait for each other: they are NCCL's channels and slices, and the chunks of a tree. Each channel
+//! does its share of the buffer as a collective of its own; of a pipeline, whose stages compute
+//! once for a micro-batch, each message has a part on each channel.
 //!
 //! | file | algorithms |
 //! |---|---|
@@ -319,7 +320,7 @@ impl Collective {
             | Algorithm::RecursiveDoubling => doubling::sends(self, rank, step, each),
             Algorithm::DoubleBinaryTree => tree::sends_double(self, rank, lane, step, each),
             Algorithm::Hierarchical => rails::sends(self, rank, step, each),
-            Algorithm::Binomial => tree::sends_binomial(self, rank, each),
+            Algorithm::Binomial => tree::sends_binomial(self, rank, step, each),
             Algorithm::Pairwise
             | Algorithm::Linear
             | Algorithm::Bruck

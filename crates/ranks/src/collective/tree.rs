@@ -126,22 +126,28 @@ fn binomial_children(ranks: u32, rank: u32) -> impl DoubleEndedIterator<Item = u
         .filter_map(move |child| u32::try_from(child).ok().filter(|child| *child < ranks))
 }
 
-/// Messages that the one step of a binomial tree waits for.
+/// Messages that a step of a binomial tree waits for: a reduce's one step for those of all
+/// children, a broadcast's first for that of the parent. It has a step for each child.
 pub(super) fn awaits_binomial(collective: &Collective, rank: u32, step: u32) -> Option<u32> {
-    let awaits = match collective.operation {
-        Operation::Reduce => binomial_children(collective.ranks, rank).count() as u32,
-        _ => u32::from(rank > 0),
-    };
-    (step == 0).then_some(awaits)
+    let children = binomial_children(collective.ranks, rank).count() as u32;
+    match collective.operation {
+        Operation::Reduce => (step == 0).then_some(children),
+        _ => (step < children.max(1)).then_some(u32::from(rank > 0 && step == 0)),
+    }
 }
 
-/// The messages of the one step of a binomial tree.
-pub(super) fn sends_binomial(collective: &Collective, rank: u32, each: &mut dyn FnMut(Send)) {
-    let send = |to| Send { to, bytes: collective.bytes, step: 0 };
-    match collective.operation {
-        Operation::Reduce => binomial_parent(rank).into_iter().for_each(|to| each(send(to))),
-        _ => binomial_children(collective.ranks, rank).for_each(|to| each(send(to))),
-    }
+/// The message of a step of a binomial tree.
+pub(super) fn sends_binomial(
+    collective: &Collective,
+    rank: u32,
+    step: u32,
+    each: &mut dyn FnMut(Send),
+) {
+    let to = match collective.operation {
+        Operation::Reduce => binomial_parent(rank),
+        _ => binomial_children(collective.ranks, rank).nth(step as usize),
+    };
+    to.into_iter().for_each(|to| each(Send { to, bytes: collective.bytes, step: 0 }));
 }
 
 /// Messages that the one step of a chain's lane waits for.

@@ -32,6 +32,8 @@ pub struct Piece {
     pub lane: u32,
     /// The receiver's step that waits for it.
     pub step: u32,
+    /// The sender's step.
+    pub turn: u32,
     /// How much.
     pub bytes: u64,
 }

@@ -39,10 +39,10 @@ struct OfCall<'a, C> {
 }
 
 impl<C: Carrier> Exit for OfCall<'_, C> {
-    fn send(&mut self, lane: u32, _channel: u32, Send { to, bytes, step }: Send) {
+    fn send(&mut self, lane: u32, turn: u32, _channel: u32, Send { to, bytes, step }: Send) {
         let (groups, number) = self.key;
         let to = self.program.groups[groups as usize].rank_at(self.rank, to);
-        self.carrier.send_piece(to, Piece { groups, number, lane, step, bytes });
+        self.carrier.send_piece(to, Piece { groups, number, lane, step, turn, bytes });
     }
     fn wake(&mut self, at: Time) {
         self.carrier.wake(at);

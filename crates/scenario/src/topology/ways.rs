@@ -84,6 +84,19 @@ impl Ways {
 }
 
 impl Cut {
+    /// The links of NICs, each with the least of the times that a smallest packet takes beside it.
+    pub fn new(nics: impl Iterator<Item = (u32, Time)>, topology: &Topology) -> Cut {
+        let mut least: BTreeMap<u32, Time> = BTreeMap::new();
+        for (nic, time) in nics {
+            let known = least.entry(nic).or_insert(time);
+            *known = time.min(*known);
+        }
+        let rate = |nic: u32| u128::from(topology.links[nic as usize].rate.bps());
+        let mut links: Vec<_> = least.into_iter().map(|(nic, time)| (time, rate(nic))).collect();
+        links.sort_unstable();
+        Cut(links)
+    }
+
     /// The least time, from when the first packet can leave the leaf, after which this many bytes
     /// can have crossed the cut and arrived at the other leaf.
     pub fn passed(&self, bytes: u64) -> Time {

@@ -207,11 +207,6 @@ impl Config {
         matches!(self.which[usize::from(which)], Which::Mptcp(_))
     }
 
-    /// Whether a transport's connections are TCPs.
-    pub fn is_tcp(&self, which: u8) -> bool {
-        matches!(self.which[usize::from(which)], Which::Tcp(_))
-    }
-
     /// The markers of the important packets of a new connection, by the run's number of its
     /// transport.
     pub fn markers(&self, params: &ImportanceParams) -> Vec<Option<Marker>> {

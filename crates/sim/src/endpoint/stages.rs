@@ -74,6 +74,14 @@ impl Sender {
             Self::Uet(end) => end.sent(),
         }
     }
+    /// The same, of MPTCP's stream, too: to the stages that ask for [`Sender::sent`] it has sent
+    /// nothing.
+    pub fn sent_of_stream(&self) -> u64 {
+        match self {
+            Self::Mptcp(end) => end.sent(),
+            _ => self.sent(),
+        }
+    }
     /// Whether the pace alone keeps a queue pair's next packet.
     pub fn is_held(&self) -> bool {
         matches!(self, Self::Rdma(end) if end.is_held())

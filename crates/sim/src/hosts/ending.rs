@@ -3,6 +3,7 @@
 //! Invariant: each flow that started makes exactly one record.
 
 use super::*;
+use millpond_scenario::Ends;
 
 impl Hosts {
     /// The receiver has all bytes of a flow or of a message.
@@ -230,16 +231,18 @@ impl Hosts {
 fn ideal(shared: &Shared, o: &Opening) -> Time {
     let Shared { plan, ideal, .. } = shared;
     let (src, dst) = shared.hosts_of(o);
+    let (class, ends) = (o.class, |src, dst| Ends { class: o.class, src, dst });
     let (opener, whole) = match o.role {
         Role::Response => {
-            let thinks = shared.thinks(o.class, o.flow);
-            ((dst, src), ideal.exchange(plan, (dst, src), (o.request, o.bytes), thinks))
+            let thinks = shared.thinks(class, o.flow);
+            let client = ends(dst, src);
+            (client, ideal.exchange(plan, client, (o.request, o.bytes), thinks))
         }
-        _ => ((src, dst), ideal.flow(plan, src, dst, o.bytes)),
+        _ => (ends(src, dst), ideal.flow(plan, ends(src, dst), o.bytes)),
     };
-    match plan.opens_by_handshake(o.class) {
+    match plan.opens_by_handshake(class) {
         true => whole,
-        false => whole.saturating_sub(ideal.handshake(plan, opener.0, opener.1)),
+        false => whole.saturating_sub(ideal.handshake(plan, opener)),
     }
 }
 
@@ -279,8 +282,9 @@ fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRec
     let ideal = finish.map(|_| {
         // The first call waits for the connection.
         let opens = it.asked == o.start && plan.opens_by_handshake(o.class);
-        let handshake = if opens { ideal.handshake(plan, client, server) } else { Time::ZERO };
-        handshake.saturating_add(ideal.call(plan, (client, server), (o.request, o.bytes)))
+        let ends = Ends { class: o.class, src: client, dst: server };
+        let handshake = if opens { ideal.handshake(plan, ends) } else { Time::ZERO };
+        handshake.saturating_add(ideal.call(plan, ends, (o.request, o.bytes)))
     });
     FlowRecord {
         flow: o.flow,

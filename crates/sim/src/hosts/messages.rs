@@ -104,8 +104,12 @@ impl Hosts {
             first.flags = if piece.is_again { flags::RETRANSMISSION } else { 0 };
             let segment = Segment { first, len: piece.len };
             let (node, mut link) = at_host!(self, host, fabric);
+            let is_awaited = sending.is_awaited;
             node.send(now, Some(&mut egress.queue), segment, cut, &mut link);
             self.note_departures(fabric);
+            if is_awaited {
+                self.messages_left(now, slot, fabric);
+            }
         }
     }
 

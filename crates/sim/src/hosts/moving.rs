@@ -44,11 +44,8 @@ impl Hosts {
     /// after the other from its own on, or that one alone.
     fn pairs(&self, now: Time, opening: &Opening, asks: Asks, own: Pair) -> Vec<Pair> {
         let shared = &*self.shared;
-        let transport = shared.plan.traffic.transports[usize::from(opening.class)];
-        let Some(nics) = shared.nics.as_ref().filter(|_| shared.takes_several_nics(transport))
-        else {
-            return vec![own];
-        };
+        let takes_several = shared.plan.takes_several_nics(opening.class);
+        let Some(nics) = shared.nics.as_ref().filter(|_| takes_several) else { return vec![own] };
         let world = (&shared.plan, &*shared.epochs);
         if !is_answer(opening.role) {
             return nics.turn(now, world, opening.flow, (asks, own));
@@ -74,7 +71,8 @@ impl Hosts {
         let shared = &self.shared;
         let transport = shared.plan.traffic.transports[usize::from(opening.class)];
         let own = self.pair(now, opening, asks);
-        let is_other = own != (opening.src, opening.dst) || shared.takes_several_nics(transport);
+        let is_other =
+            own != (opening.src, opening.dst) || shared.plan.takes_several_nics(opening.class);
         (!shared.transport.is_scheduled(transport) && is_other)
             .then(|| self.pairs(now, opening, asks, own))
     }

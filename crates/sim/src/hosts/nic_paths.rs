@@ -124,10 +124,10 @@ impl Hosts {
         pairs: &[Pair],
     ) -> Option<Box<NicPaths>> {
         let shared = &*self.shared;
-        let which = shared.plan.traffic.transports[usize::from(class)];
-        if !shared.takes_several_nics(which) {
+        if !shared.plan.takes_several_nics(class) {
             return None;
         }
+        let which = shared.plan.traffic.transports[usize::from(class)];
         let topology = &shared.plan.topology;
         let path = |pair: &Pair| {
             let nic = if asks == Asks::Sender { pair.0 } else { pair.1 };

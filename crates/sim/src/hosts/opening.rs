@@ -235,6 +235,7 @@ impl Hosts {
             peer: NONE,
             hash,
             priority: shared.plan.traffic.priorities[opening.class as usize],
+            is_awaited: false,
             timer: Timer::UNSET,
             first_sent: None,
             delivered: None,

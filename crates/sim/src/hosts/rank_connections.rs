@@ -4,12 +4,16 @@
 //! its own, which ends with it. The receiving end learns by a note where each message ends, before
 //! its first packet.
 //!
+//! Messages of one lane leave in the order of turns: a message of a later turn that goes on another
+//! connection waits until the one before has left, so that they do not share the NIC.
+//!
 //! Invariant: each message makes exactly one record: at its receiver, or at the end of the run
 //! where it waits. A rank has at most [`OPEN`] connections of one message each on a channel.
 
 use super::*;
 use crate::mail::Posted;
 use millpond_ranks::{Message, Rank};
+use millpond_scenario::Ends;
 use millpond_scenario::settings::job::Connections;
 use millpond_scenario::traffic::JobPlan;
 
@@ -18,6 +22,9 @@ use millpond_scenario::traffic::JobPlan;
 /// is gone, too.
 const OPEN: u32 = 4096;
 
+/// A rank's number, a collective in its program, and a lane.
+type LaneKey = (u32, u32, u32);
+
 /// The connections of the ranks at a partition's hosts.
 #[derive(Debug, Default)]
 pub(super) struct RankConnections {
@@ -25,6 +32,19 @@ pub(super) struct RankConnections {
     posted: BTreeMap<FlowId, VecDeque<Posted>>,
     /// By rank's number and channel, where each message has a connection of its own.
     own: BTreeMap<(u32, u32), Own>,
+    /// A lane's last message, and those behind.
+    lanes: BTreeMap<LaneKey, LaneOut>,
+    /// By connection, and where a message of it ends: lanes that wait until it has left.
+    awaited: BTreeMap<FlowId, BTreeSet<(u64, LaneKey)>>,
+}
+
+/// The messages that a lane of a rank sends.
+#[derive(Debug, Default)]
+struct LaneOut {
+    /// The last message that it sent: its round and turn, connection and end there.
+    last: Option<((u32, u32), FlowId, u64)>,
+    /// Messages that wait: to which rank, on which channel, since when.
+    behind: VecDeque<(u32, u32, Time, Message)>,
 }
 
 /// A rank's connections of one message each on a channel.
@@ -56,14 +76,107 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         self.count_start();
+        let key = (job.first_rank + from, message.call, message.lane);
+        let waits = |lane: &LaneOut| message.turn.is_some() && !lane.behind.is_empty();
+        if self.ranks.connections.lanes.get(&key).is_some_and(waits)
+            || self.is_leaving(job, (from, to, channel), &message)
+        {
+            let lane = self.ranks.connections.lanes.entry(key).or_default();
+            return lane.behind.push_back((to, channel, now, message));
+        }
+        self.admit(now, (class, job), (from, to, channel), (now, message), fabric);
+    }
+
+    /// Whether the message of an earlier turn of the lane has not left, and goes on a connection
+    /// other than this message's.
+    fn is_leaving(
+        &mut self,
+        job: &JobPlan,
+        (from, to, channel): (u32, u32, u32),
+        message: &Message,
+    ) -> bool {
+        let key = (job.first_rank + from, message.call, message.lane);
+        let connections = &mut self.ranks.connections;
+        let lane = connections.lanes.get(&key);
+        let (Some(own), Some(LaneOut { last: Some((turn, flow, end)), .. })) = (message.turn, lane)
+        else {
+            return false;
+        };
+        let is_lasting = job.connections == Connections::Lasting;
+        let is_own = is_lasting && *flow == job.flow((from, to), channel, 0);
+        if *turn == (message.round, own) || is_own {
+            return false;
+        }
+        let Some(slot) = self.senders.slot_of(*flow) else { return false };
+        let sending = self.senders.at(slot);
+        if sending.sender.sent_of_stream() >= *end {
+            return false;
+        }
+        sending.is_awaited = true;
+        connections.awaited.entry(*flow).or_default().insert((*end, key))
+    }
+
+    /// A connection for which lanes wait has handed down what it may: those go on whose message
+    /// has left.
+    #[cold]
+    pub(super) fn messages_left(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let sending = self.senders.at(slot);
+        let (flow, class, sent) =
+            (sending.opening.flow, sending.opening.class, sending.sender.sent_of_stream());
+        let shared = self.shared.clone();
+        let Some(job) = shared.job(class) else { return };
+        let Some(awaited) = self.ranks.connections.awaited.get_mut(&flow) else { return };
+        let still = awaited.split_off(&(sent + 1, (0, 0, 0)));
+        let left = std::mem::replace(awaited, still);
+        sending.is_awaited = !awaited.is_empty();
+        if awaited.is_empty() {
+            self.ranks.connections.awaited.remove(&flow);
+        }
+        for (_, key) in left {
+            self.go_on_behind(now, (class, job), key, fabric);
+        }
+    }
+
+    /// The messages of a lane go whose turn it is.
+    fn go_on_behind(
+        &mut self,
+        now: Time,
+        (class, job): (u16, &Arc<JobPlan>),
+        key: LaneKey,
+        fabric: &mut Fabric,
+    ) {
+        let from = key.0 - job.first_rank;
+        loop {
+            let lane = self.ranks.connections.lanes.get_mut(&key);
+            let Some((to, channel, at, message)) = lane.and_then(|lane| lane.behind.pop_front())
+            else {
+                return;
+            };
+            if self.is_leaving(job, (from, to, channel), &message) {
+                let lane = self.ranks.connections.lanes.entry(key).or_default();
+                return lane.behind.push_front((to, channel, at, message));
+            }
+            self.admit(now, (class, job), (from, to, channel), (at, message), fabric);
+        }
+    }
+
+    /// Sends a message now, or when one of the rank's connections of one message each has ended.
+    fn admit(
+        &mut self,
+        now: Time,
+        (class, job): (u16, &Arc<JobPlan>),
+        (from, to, channel): (u32, u32, u32),
+        (at, message): (Time, Message),
+        fabric: &mut Fabric,
+    ) {
         if job.connections == Connections::PerMessage {
             let own = self.ranks.connections.own.entry((job.first_rank + from, channel));
             let own = own.or_default();
             if own.open == OPEN {
-                return own.waiting.push_back((to, now, message));
+                return own.waiting.push_back((to, at, message));
             }
         }
-        self.carry(now, (class, job), (from, to, channel), (now, message), fabric);
+        self.carry(now, (class, job), (from, to, channel), (at, message), fabric);
     }
 
     /// The connection of a rank's next message, which may not be open yet.
@@ -101,7 +214,13 @@ impl Hosts {
         };
         let sending = self.senders.at(slot);
         sending.sender.write(now, message.bytes);
-        let message = Posted { ends: sending.sender.written(), at, message };
+        let ends = sending.sender.written();
+        if let Some(turn) = message.turn {
+            let key = (job.first_rank + from, message.call, message.lane);
+            let lane = self.ranks.connections.lanes.entry(key).or_default();
+            lane.last = Some(((message.round, turn), flow, ends));
+        }
+        let message = Posted { ends, at, message };
         self.tell(now, dst, Note::Posted { flow, message }, fabric);
         self.pump(now, slot, fabric);
     }
@@ -157,23 +276,31 @@ impl Hosts {
 
     /// Records of the messages that have not arrived, at the end of a run.
     pub(super) fn not_arrived(&mut self, rest: &mut Vec<FlowRecord>) {
-        let RankConnections { posted, own } = std::mem::take(&mut self.ranks.connections);
+        let RankConnections { posted, own, lanes, .. } =
+            std::mem::take(&mut self.ranks.connections);
         for (flow, queue) in posted {
             let Some(slot) = self.receivers.slot_of(flow) else { continue };
             let opening = self.receivers.at(slot).opening;
             let records = queue.iter().map(|it| message_record(&self.shared, &opening, it, None));
             rest.extend(records);
         }
-        for ((number, channel), own) in own {
-            let Some((class, job, from)) = self.shared.plan.traffic.job_of(number) else {
-                continue;
+        let mut waiting =
+            |number, opened, (to, channel, at, message): (u32, u32, Time, Message)| {
+                let job = self.shared.plan.traffic.job_of(number);
+                rest.extend(job.map(|(class, job, from)| {
+                    let flow = job.flow((from, to), channel, opened);
+                    let opening = opening(at, (class, job), (from, to), flow);
+                    let posted = Posted { ends: message.bytes, at, message };
+                    message_record(&self.shared, &opening, &posted, None)
+                }));
             };
+        for ((number, channel), own) in own {
             for (later, (to, at, message)) in (0..).zip(own.waiting) {
-                let flow = job.flow((from, to), channel, own.opened.wrapping_add(later));
-                let opening = opening(at, (class, job), (from, to), flow);
-                let posted = Posted { ends: message.bytes, at, message };
-                rest.push(message_record(&self.shared, &opening, &posted, None));
+                waiting(number, own.opened.wrapping_add(later), (to, channel, at, message));
             }
+        }
+        for ((number, ..), lane) in lanes {
+            lane.behind.into_iter().for_each(|message| waiting(number, 0, message));
         }
     }
 }
@@ -216,8 +343,9 @@ fn message_record(
     let ideal = finish.map(|_| {
         // The first message waits for the connection.
         let opens = posted.ends == bytes && plan.opens_by_handshake(class);
-        let handshake = if opens { ideal.handshake(plan, src, dst) } else { Time::ZERO };
-        handshake.saturating_add(ideal.message(plan, src, dst, bytes))
+        let ends = Ends { class, src, dst };
+        let handshake = if opens { ideal.handshake(plan, ends) } else { Time::ZERO };
+        handshake.saturating_add(ideal.message(plan, ends, bytes))
     });
     FlowRecord {
         flow,

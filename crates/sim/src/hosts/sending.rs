@@ -50,18 +50,21 @@ impl Hosts {
             node.send(now, queue, segment, cut, &mut link);
             self.note_departures(fabric);
         }
-        self.keep_timer(slot, fabric);
+        if self.keep_timer(slot, fabric) {
+            self.messages_left(now, slot, fabric);
+        }
     }
 
-    /// Keeps a sender's timer event no later than its deadline.
+    /// Keeps a sender's timer event no later than its deadline; whether lanes wait for messages.
     #[inline(always)]
-    pub(super) fn keep_timer(&mut self, slot: u32, fabric: &mut Fabric) {
+    pub(super) fn keep_timer(&mut self, slot: u32, fabric: &mut Fabric) -> bool {
         let sending = self.senders.at(slot);
         let deadline = sending.sender.deadline();
         if deadline < sending.timer.at() {
             let (key, is_paced) = (sending.timer_key(), sending.sender.is_held());
             sending.timer.hasten(deadline, is_paced, key, &mut fabric.events);
         }
+        sending.is_awaited
     }
 
     /// A flow's segment has left its NIC.

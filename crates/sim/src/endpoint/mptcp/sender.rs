@@ -125,6 +125,10 @@ impl Sender {
     pub fn written(&self) -> u64 {
         self.written
     }
+    /// Bytes sent, the first byte never sent.
+    pub fn sent(&self) -> u64 {
+        self.next
+    }
     pub fn is_done(&self) -> bool {
         self.acked == self.written && self.written > 0
     }
