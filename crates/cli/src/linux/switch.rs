@@ -45,7 +45,13 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
             }
         }
         SwitchAction::Connect(what) => {
-            let (came, ends) = connect::connect(&state, &what.namespaces, what.subnet, &program)?;
+            let (came, ends) = connect::connect(
+                &state,
+                &what.namespaces,
+                what.subnet,
+                !what.no_source_guard,
+                &program,
+            )?;
             for end in &ends {
                 say(&format!("{} {} {}", end.namespace, connect::DEVICE, end.address));
             }
@@ -100,6 +106,7 @@ fn examine(state: &State, json: bool) -> Result<(), Failure> {
         findings.extend(doctor::examine_config(&config));
     }
     findings.extend(state.process().and_then(doctor::examine_process));
+    findings.extend(show::read(state).ok().map(|reading| doctor::examine_ports(&reading)));
     match json {
         true => say(&serde_json::to_string(&findings)?),
         false => say(&finding::table(&findings)),

@@ -75,6 +75,10 @@ drops! {
     BadControl = "bad-control",
     /// Its source is another's who is alive, or none of those that its port may have.
     ForeignSource = "foreign-source",
+    /// Its IP, ARP or neighbour discovery claims an address that its port does not have.
+    SourceGuard = "source-guard",
+    /// A probe of the switch's own that has come back, or a frame of a port that a loop blocks.
+    Loop = "loop",
     /// Its VLAN is none that the port carries which it came from or is for, or its tag is not to be
     /// there.
     ForeignVlan = "foreign-vlan",

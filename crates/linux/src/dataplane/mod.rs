@@ -15,6 +15,7 @@
 //! | `counters` | what a port has done, and the reasons for drops |
 //! | `fault` | a panic for one frame, caught and kept for the report |
 //! | `egress` | the queue before a device that is full or paused |
+//! | `loops` | probes that find loops, and the ports that they block |
 //! | `mirror` | a copy of a port's frames, as pcapng |
 //! | `vlan` | the VLANs of a port; its tags put in and taken out |
 //! | `port` | taps, packet sockets, files, shared memory, virtual machines, UDP paths |
@@ -30,6 +31,7 @@ pub mod egress;
 pub mod fault;
 pub mod flow;
 pub mod frame;
+pub mod loops;
 pub mod metadata;
 pub mod mirror;
 pub mod outgoing;

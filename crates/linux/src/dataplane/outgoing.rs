@@ -22,6 +22,12 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
+    /// Its first bytes, so many at most.
+    #[cold]
+    pub fn front(&self, most: usize) -> Vec<u8> {
+        self.pieces.iter().flat_map(|piece| piece.iter().copied()).take(most).collect()
+    }
+
     /// Whether the frame is one packet. A sender may claim segments for a payload that fits into
     /// one.
     #[inline]

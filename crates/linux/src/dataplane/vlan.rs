@@ -12,6 +12,7 @@ use crate::dataplane::frame::vlan::{self, LENGTH, NUMBERS, Tagging};
 use crate::dataplane::frame::{View, parse};
 use crate::dataplane::port::PIECES_MAX;
 use millpond_core::params::{Field, Form, Value, ValueError};
+use std::collections::BTreeSet;
 use std::io::IoSlice;
 
 /// VLANs by their numbers, in ascending order.
@@ -42,7 +43,8 @@ impl Field for VlanSet {
     }
     fn from_value(value: &Value) -> Result<VlanSet, ValueError> {
         let wrong = |message: String| Err(ValueError(message));
-        let mut numbers = Vec::new();
+        // Each number costs once, however often ranges name it.
+        let mut numbers = BTreeSet::new();
         for text in Vec::<String>::from_value(value)? {
             let (first, last) = text.split_once('-').unwrap_or((&text, &text));
             let (Ok(first), Ok(last)) = (first.trim().parse(), last.trim().parse::<u16>()) else {
@@ -55,16 +57,14 @@ impl Field for VlanSet {
             if first > last {
                 return wrong(format!("{text:?} ends before it begins"));
             }
-            numbers.extend(first..=last);
+            if let Some(twice) = (first..=last).find(|number| !numbers.insert(*number)) {
+                return wrong(format!("{twice} is there twice"));
+            }
         }
         if numbers.is_empty() {
             return wrong("a trunk of no VLAN carries nothing".into());
         }
-        numbers.sort_unstable();
-        if let Some(twice) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
-            return wrong(format!("{} is there twice", twice[0]));
-        }
-        Ok(VlanSet(numbers))
+        Ok(VlanSet(numbers.into_iter().collect()))
     }
 }
 

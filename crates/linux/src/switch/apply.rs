@@ -7,11 +7,14 @@
 //! Invariant: killed at any instant, the interfaces that were made are on record, and the next
 //! apply or remove goes on from there.
 
-use super::config::{Config, PortParams};
+use super::config::{Config, PortKind, PortParams};
 use super::control::{self, Done};
 use super::error::Error;
 use super::ports;
+use super::reading::PortReading;
+use super::show;
 use super::state::{Made, Record, State};
+use crate::dataplane::port;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,6 +23,8 @@ use std::time::{Duration, Instant};
 /// How long a switch may take to start and to end, and for each of its interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_A_PORT: Duration = Duration::from_millis(50);
+/// How long the probes of a port that was opened take to find a loop.
+const LOOPS: Duration = Duration::from_millis(400);
 /// The variable that names a process's starter, which has the lock of changes.
 const STARTER: &str = "MILLPOND_SWITCH_STARTER";
 
@@ -37,11 +42,10 @@ pub fn read(file: &Path) -> Result<Config, Error> {
 /// # Errors
 /// As [`read`].
 pub fn installed(state: &State) -> Result<Option<Config>, Error> {
-    let path = state.file("config.toml");
-    if !path.exists() {
-        return Ok(None);
+    match state.has("config.toml")? {
+        true => read(&state.file("config.toml")).map(Some),
+        false => Ok(None),
     }
-    read(&path).map(Some)
 }
 
 /// Changes the running switch, or starts one. `program` starts `millpond switch serve` for the
@@ -54,7 +58,16 @@ pub fn installed(state: &State) -> Result<Option<Config>, Error> {
 /// written. A port that cannot be opened is no error: the switch tries again.
 pub fn apply(state: &State, config: &Config, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let _lock = state.lock_changes()?;
-    change(state, config, program)
+    let mut done = change(state, config, program)?;
+    // A cable may make a loop, which a switch finds by probes that it sends when it opens a port.
+    if config.ports.iter().any(|port| port.kind == PortKind::AfPacket) {
+        std::thread::sleep(LOOPS);
+        let reading = show::read(state)?;
+        let notes = reading.ports.iter().filter_map(PortReading::loop_note);
+        let new: Vec<String> = notes.filter(|note| !done.notes.contains(note)).collect();
+        done.notes.extend(new);
+    }
+    Ok(done)
 }
 
 /// As `apply`, for who has the lock.
@@ -88,6 +101,15 @@ fn strike_strangers(state: &State, config: &Config) -> Result<(), Error> {
 
 /// Removes interfaces; those that cannot be removed stay on record, and the first says why.
 fn unmake(state: &State, records: Vec<Record>) -> Result<(), Error> {
+    let (gone, failed) = unmake_all(records);
+    if !gone.is_empty() {
+        state.strike(&gone)?;
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Returns the interfaces that were removed, and the first error.
+fn unmake_all(records: Vec<Record>) -> (Vec<Made>, Option<Error>) {
     let (mut gone, mut failed) = (Vec::new(), None);
     for record in records {
         match ports::unmake(&record) {
@@ -95,8 +117,7 @@ fn unmake(state: &State, records: Vec<Record>) -> Result<(), Error> {
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    state.strike(&gone)?;
-    failed.map_or(Ok(()), Err)
+    (gone, failed)
 }
 
 fn last_words(state: &State) -> String {
@@ -174,17 +195,23 @@ pub fn stop(state: &State) -> Result<bool, Error> {
 /// [`Error::Busy`] if another process changes the switch, [`Error::Port`] if an interface cannot be
 /// removed, [`Error::File`] if the state cannot be, and the errors of [`stop`].
 pub fn remove_all(state: &State) -> Result<bool, Error> {
-    if !state.folder().exists() {
+    if !state.has("")? {
         return Ok(false);
     }
     let _lock = state.lock_changes()?;
     let ran = stop(state)?;
     let made = state.records()?;
     let there = ran || !made.is_empty() || state.file("config.toml").exists();
-    unmake(state, made)?;
+    // The record goes with the folder: there may be no room to write it anew.
+    let (gone, failed) = unmake_all(made);
+    if let Some(error) = failed {
+        state.strike(&gone)?;
+        return Err(error);
+    }
     // A file that another version has written may be none of this one's.
     let config = installed(state).ok().flatten().unwrap_or_default();
     config.ports.iter().for_each(ports::forget);
+    port::sweep_claims();
     state.erase()?;
     Ok(there)
 }
@@ -216,7 +243,7 @@ pub fn add(
 /// errors of [`apply`].
 pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Result<Done, Error> {
     let absent = || Error::NotRunning(state.folder().to_path_buf());
-    if !state.folder().exists() {
+    if !state.has("")? {
         return Err(absent());
     }
     let _lock = state.lock_changes()?;

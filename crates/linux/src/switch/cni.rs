@@ -12,11 +12,10 @@
 use super::apply;
 use super::config::PortParams;
 use super::error::Error;
+use super::ports;
 use super::show;
 use super::state::State;
-use crate::dataplane::frame::Mac;
 use crate::dataplane::port::Device;
-use crate::tunnel::session;
 use millpond_worlds::namespace;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -69,6 +68,8 @@ struct Network {
     vlan: Option<u32>,
     #[serde(rename = "addressesMax")]
     addresses_max: Option<u32>,
+    #[serde(rename = "sourceGuard")]
+    source_guard: Option<bool>,
     ipam: Option<Ipam>,
     #[serde(rename = "prevResult")]
     previous: Option<Value>,
@@ -114,10 +115,8 @@ fn hardware_addresses(network: &Network) -> Result<Vec<String>, Problem> {
     if network.addresses_max.is_some_and(|most| most > 1) {
         return Ok(Vec::new());
     }
-    let drawn = session::draw().map_err(|e| Problem::new(100, "no random hardware address", e))?;
-    let [_, a, b, c, d, e, ..] = drawn;
-    // Locally administered, of one station.
-    Ok(vec![Mac([2, a, b, c, d, e]).to_string()])
+    let drawn = ports::draw().map_err(|e| Problem::new(100, "no random hardware address", e))?;
+    Ok(vec![drawn.to_string()])
 }
 
 impl Call<'_> {
@@ -211,6 +210,11 @@ impl Call<'_> {
             .filter_map(|ip| ip.get("address")?.as_str())
             .map(str::to_string)
             .collect();
+        let hardware_addresses = hardware_addresses(network)?;
+        // Several addresses behind a port, or unknown ones, cannot be guarded.
+        let source_guard = network.source_guard.unwrap_or(true)
+            && !hardware_addresses.is_empty()
+            && !addresses.is_empty();
         let port = PortParams {
             name: name.into(),
             device: Some(device.into()),
@@ -219,7 +223,8 @@ impl Call<'_> {
             mtu: network.mtu,
             vlan: network.vlan,
             addresses_max: network.addresses_max.unwrap_or(PortParams::default().addresses_max),
-            hardware_addresses: hardware_addresses(network)?,
+            hardware_addresses,
+            source_guard,
             ..PortParams::default()
         };
         let added = match apply::add(self.state, |_| Ok(vec![port]), self.program) {

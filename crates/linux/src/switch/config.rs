@@ -20,6 +20,7 @@
 use super::settings::Edge;
 use super::table;
 use crate::dataplane::frame::Mac;
+use crate::dataplane::frame::neighbour::Guard;
 use crate::dataplane::port::shared::{QueueKind, SharedSettings};
 use crate::dataplane::port::vhost::VhostSettings;
 use crate::dataplane::vlan::{VlanSet, Vlans};
@@ -28,7 +29,8 @@ use millpond_core::{Bytes, Rate, Time, choice, params};
 use millpond_port::layout::Sizes;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use millpond_scenario::{Errors, nearest};
-use std::net::SocketAddr;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 
 mod workers;
 
@@ -113,6 +115,10 @@ params! {
         /// The hardware addresses that are behind it, and nowhere else; frames from others are
         /// dropped. Off: whichever are seen.
         pub hardware_addresses: Vec<String> = Vec::new(),
+        /// Whether frames from a tap must claim no other addresses than its `hardware-addresses`
+        /// and `addresses`: as sources of IP, in ARP, in neighbour discovery; others are dropped.
+        /// Ports of containers (CNI, `connect`) have it.
+        pub source_guard: bool = false,
         /// The least payload, in bytes, of the packets that a super-segment is cut into; one of
         /// less is dropped if it makes more than 64.
         #[within(1..=65535)]
@@ -243,6 +249,12 @@ impl PortParams {
     pub fn macs(&self) -> Vec<Mac> {
         self.hardware_addresses.iter().filter_map(|text| text.parse().ok()).collect()
     }
+    /// The addresses that frames from it may claim; `None`: any.
+    pub fn guard(&self) -> Option<Guard> {
+        let ip = |text: &String| text.split('/').next()?.parse::<IpAddr>().ok();
+        let addresses = || self.addresses.iter().filter_map(ip).collect();
+        self.source_guard.then(|| Guard::new(self.macs(), addresses()))
+    }
     /// The VLANs that it carries.
     pub fn vlans(&self) -> Vlans {
         match (self.vlan, &self.trunk) {
@@ -282,49 +294,58 @@ impl PortParams {
     }
 }
 
+/// Names, interfaces, sockets and addresses of the ports above, each with the first port's place.
+#[derive(Default)]
+struct Taken {
+    names: HashSet<String>,
+    devices: HashMap<(String, Option<String>), usize>,
+    sockets: HashMap<String, usize>,
+    macs: HashMap<Mac, usize>,
+}
+
+impl Taken {
+    /// Reports what a port shares with one above, and takes the rest for it.
+    fn take<'a>(
+        &mut self,
+        r: &mut DocumentReader<'a>,
+        item: &Item<'a>,
+        port: &PortParams,
+        above: &[PortParams],
+    ) {
+        let place = above.len();
+        if !self.names.insert(port.name.clone()) {
+            r.wrong(item, "name", format!("there is another port \"{}\" above", port.name), None);
+        }
+        let mut other = |key: &str, first: usize, what: &str| {
+            if first < place {
+                let message = format!("port \"{}\" above has {what} already", above[first].name);
+                r.wrong(item, key, message, None);
+            }
+        };
+        if port.has_device() {
+            let key = if item.has("device") { "device" } else { "name" };
+            let device = (port.device().to_string(), port.namespace.clone());
+            other(key, *self.devices.entry(device).or_insert(place), "this interface");
+        }
+        if let Some(socket) = &port.socket {
+            other("socket", *self.sockets.entry(socket.clone()).or_insert(place), "this one");
+        }
+        let first = |mac: Mac| *self.macs.entry(mac).or_insert(place);
+        let first = port.macs().into_iter().map(first).min().unwrap_or(place);
+        other("hardware-addresses", first, "one of these");
+    }
+}
+
 /// The ports, which share no name, interface, socket or address.
 fn read_ports(r: &mut DocumentReader<'_>, config: &mut Config) {
+    let mut taken = Taken::default();
     for mut item in r.tables("port") {
         let mut port = PortParams::default();
         r.params(&mut item, &mut port);
         r.finish(&item);
         read_port(r, &item, &port);
         workers::read_port(r, &item, &port, config.switch.workers);
-        if config.ports.iter().any(|p| p.name == port.name) {
-            r.wrong(&item, "name", format!("there is another port \"{}\" above", port.name), None);
-        }
-        let same = |p: &&PortParams| {
-            port.has_device()
-                && p.has_device()
-                && p.device() == port.device()
-                && p.namespace == port.namespace
-        };
-        if let Some(other) = config.ports.iter().find(same) {
-            let key = if item.has("device") { "device" } else { "name" };
-            r.wrong(
-                &item,
-                key,
-                format!("port \"{}\" above has this interface already", other.name),
-                None,
-            );
-        }
-        if let Some(other) =
-            config.ports.iter().find(|p| p.socket.is_some() && p.socket == port.socket)
-        {
-            r.wrong(
-                &item,
-                "socket",
-                format!("port \"{}\" above has this one already", other.name),
-                None,
-            );
-        }
-        let macs = port.macs();
-        if let Some(other) =
-            config.ports.iter().find(|p| p.macs().iter().any(|mac| macs.contains(mac)))
-        {
-            let message = format!("port \"{}\" above has one of these already", other.name);
-            r.wrong(&item, "hardware-addresses", message, None);
-        }
+        taken.take(r, &item, &port, &config.ports);
         if config.ports.len() == PORTS_MAX {
             r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
         }
@@ -334,20 +355,51 @@ fn read_ports(r: &mut DocumentReader<'_>, config: &mut Config) {
 
 /// The paths, which share no local address and port.
 fn read_paths(r: &mut DocumentReader<'_>, config: &mut Config) {
+    let (mut locals, mut ends) = (HashSet::new(), workers::Ends::default());
     for mut item in r.tables("path") {
         let mut path = PathParams::default();
         r.params(&mut item, &mut path);
         r.finish(&item);
         read_path(r, &item, &path);
-        workers::read_path(r, &item, &path, &config.paths, config.switch.workers);
-        let same = |p: &PathParams| (&p.local, &p.namespace) == (&path.local, &path.namespace);
-        if item.has("local") && config.paths.iter().any(same) {
+        ends.take(r, &item, &path, config.switch.workers);
+        let is_new = locals.insert((path.local.clone(), path.namespace.clone()));
+        if item.has("local") && !is_new {
             r.wrong(&item, "local", "a path above has this address and port already", None);
         }
         if config.paths.len() == PATHS_MAX {
             r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
         }
         config.paths.push(path);
+    }
+}
+
+/// The peers, to each of which a path leads.
+fn read_peers(r: &mut DocumentReader<'_>, config: &mut Config) {
+    let (names, mut taken) = (config.peers(), HashSet::new());
+    let known: HashSet<&str> = names.iter().map(String::as_str).collect();
+    for mut item in r.tables("peer") {
+        let mut peer = PeerParams::default();
+        r.params(&mut item, &mut peer);
+        r.finish(&item);
+        match item.has("name") {
+            false => r.missing(&item, "name"),
+            true => {
+                if !taken.insert(peer.name.clone()) {
+                    let message = format!("there is another peer \"{}\" above", peer.name);
+                    r.wrong(&item, "name", message, None);
+                }
+                if !known.contains(peer.name.as_str()) {
+                    let some = names.iter().map(String::as_str).take(PATHS_MAX);
+                    let help =
+                        nearest(&peer.name, some).map(|it| format!("did you mean \"{it}\"?"));
+                    let message = format!("no path leads to \"{}\"", peer.name);
+                    r.wrong(&item, "name", message, help);
+                }
+                read_peer(r, &item, &peer);
+            }
+        }
+        workers::read_peer(r, &item, &peer, config.switch.workers);
+        config.peers.push(peer);
     }
 }
 
@@ -411,7 +463,14 @@ fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
         }
     }
     if port.kind != PortKind::Tap {
-        only(&["addresses", "shape"], "tap", r);
+        only(&["addresses", "shape", "source-guard"], "tap", r);
+    } else if port.source_guard
+        && let Some(key) =
+            ["hardware-addresses", "addresses"].into_iter().find(|key| !item.has(key))
+    {
+        let message = format!("the guard has no `{key}` to compare frames with");
+        let help = format!("give the port `{key}`, or take `source-guard` away");
+        r.wrong(item, "source-guard", message, Some(help));
     }
     if !port.has_device() && port.importance != ImportanceKind::None {
         let message = format!(
@@ -538,19 +597,7 @@ fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams)
     }
 }
 
-fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams, config: &Config) {
-    if !item.has("name") {
-        return r.missing(item, "name");
-    }
-    if config.peers.iter().any(|other| other.name == peer.name) {
-        r.wrong(item, "name", format!("there is another peer \"{}\" above", peer.name), None);
-    }
-    let names = config.peers();
-    if !names.contains(&peer.name) {
-        let near = nearest(&peer.name, names.iter().map(String::as_str));
-        let help = near.map(|near| format!("did you mean \"{near}\"?"));
-        r.wrong(item, "name", format!("no path leads to \"{}\"", peer.name), help);
-    }
+fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams) {
     for key in
         ["overlay", "feedback", "pause-ttl", "hold-memory"].into_iter().filter(|key| item.has(key))
     {
@@ -588,13 +635,9 @@ impl Config {
 
     /// The other switches, in the order in which they are first named.
     pub fn peers(&self) -> Vec<String> {
-        let mut peers: Vec<String> = Vec::new();
-        for path in &self.paths {
-            if !peers.contains(&path.peer) {
-                peers.push(path.peer.clone());
-            }
-        }
-        peers
+        let mut seen = HashSet::new();
+        let new = self.paths.iter().filter(|path| seen.insert(&path.peer));
+        new.map(|path| path.peer.clone()).collect()
     }
 
     /// Reads the text of a file. `name` stands for the file in messages.
@@ -609,14 +652,7 @@ impl Config {
             config.edge = Edge::read(r);
             read_ports(r, &mut config);
             read_paths(r, &mut config);
-            for mut item in r.tables("peer") {
-                let mut peer = PeerParams::default();
-                r.params(&mut item, &mut peer);
-                r.finish(&item);
-                read_peer(r, &item, &peer, &config);
-                workers::read_peer(r, &item, &peer, config.switch.workers);
-                config.peers.push(peer);
-            }
+            read_peers(r, &mut config);
             config
         })
     }

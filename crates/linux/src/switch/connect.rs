@@ -6,6 +6,7 @@ use super::apply;
 use super::config::{Config, PortParams};
 use super::control::Done;
 use super::error::Error;
+use super::ports;
 use super::state::State;
 pub use ipnet::Ipv4Net;
 use millpond_scenario::nearest;
@@ -30,7 +31,8 @@ pub struct Connected {
 
 /// Connects the namespaces of `ip netns` with these names: each gets an interface [`DEVICE`] with
 /// the next free address of `subnet`. Adds them to the switch that runs, or starts one. Returns
-/// what the switch reports, and the addresses.
+/// what the switch reports, and the addresses. With `is_guarded` a namespace can send from its own
+/// addresses alone.
 ///
 /// # Errors
 /// [`Error::Refused`] if there is no such namespace, or `subnet` has too few free addresses; the
@@ -39,6 +41,7 @@ pub fn connect(
     state: &State,
     namespaces: &[String],
     subnet: Ipv4Net,
+    is_guarded: bool,
     program: &dyn Fn() -> Command,
 ) -> Result<(Done, Vec<Connected>), Error> {
     namespaces.iter().try_for_each(|name| find(name))?;
@@ -47,21 +50,27 @@ pub fn connect(
         state,
         |config| {
             connected = assign(config, namespaces, subnet)?;
-            Ok(connected.iter().map(|end| port(end, subnet)).collect())
+            connected.iter().map(|end| port(end, subnet, is_guarded)).collect()
         },
         program,
     )?;
     Ok((done, connected))
 }
 
-fn port(end: &Connected, subnet: Ipv4Net) -> PortParams {
-    PortParams {
+fn port(end: &Connected, subnet: Ipv4Net, is_guarded: bool) -> Result<PortParams, Error> {
+    let own = match is_guarded {
+        true => Some(ports::draw().map_err(|e| Error::kernel("a random hardware address", e))?),
+        false => None,
+    };
+    Ok(PortParams {
         name: end.namespace.clone(),
         device: Some(DEVICE.into()),
         namespace: Some(end.namespace.clone()),
         addresses: vec![format!("{}/{}", end.address, subnet.prefix_len())],
+        hardware_addresses: own.iter().map(ToString::to_string).collect(),
+        source_guard: is_guarded,
         ..PortParams::default()
-    }
+    })
 }
 
 /// Gives each namespace a free address.
@@ -116,8 +125,12 @@ mod tests {
         let subnet = "10.0.0.0/30".parse().unwrap();
         let ends = assign(&config, &names(&["b"]), subnet).unwrap();
         assert_eq!(ends[0].address, Ipv4Addr::new(10, 0, 0, 2));
-        let ports: Vec<PortParams> = ends.iter().map(|end| port(end, subnet)).collect();
+        let ports: Vec<PortParams> =
+            ends.iter().map(|end| port(end, subnet, true).unwrap()).collect();
         assert_eq!(ports[0].addresses, ["10.0.0.2/30"]);
+        assert!(ports[0].source_guard && ports[0].macs().len() == 1);
+        let open = port(&ends[0], subnet, false).unwrap();
+        assert!(!open.source_guard && open.macs().is_empty());
         let error = assign(&config, &names(&["b", "c"]), subnet).unwrap_err().to_string();
         assert!(error.contains("1 free addresses for 2 namespaces"), "{error}");
     }
@@ -127,7 +140,7 @@ mod tests {
         let state = State::scratch("connect");
         let names = ["no-such-namespace-of-millpond".to_string()];
         let subnet = "10.0.0.0/30".parse().unwrap();
-        let error = connect(&state, &names, subnet, &|| Command::new("true")).unwrap_err();
+        let error = connect(&state, &names, subnet, true, &|| Command::new("true")).unwrap_err();
         assert!(error.to_string().contains("ip netns add"), "{error}");
         assert!(!state.folder().exists(), "nothing was touched");
     }

@@ -15,10 +15,11 @@ use crate::dataplane::mirror::{self, Shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -218,6 +219,15 @@ fn written<T: Serialize>(answer: Result<T, Error>) -> String {
     serde_json::to_string(&answer).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
 }
 
+/// Connects to the process that listens at `path`; `None`: there is none.
+fn connect(path: &Path) -> Result<Option<UnixStream>, Error> {
+    match UnixStream::connect(path) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(Error::Forbidden(path.into())),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Asks the process of this state folder. Returns `None` if there is none, or if it ended before it
 /// answered.
 ///
@@ -226,7 +236,7 @@ fn written<T: Serialize>(answer: Result<T, Error>) -> String {
 /// or its answer is of another version.
 pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result<Option<T>, Error> {
     let path = state.file("control.sock");
-    let Ok(mut stream) = UnixStream::connect(&path) else { return Ok(None) };
+    let Some(mut stream) = connect(&path)? else { return Ok(None) };
     let talk = |stream: &mut UnixStream| -> std::io::Result<String> {
         let patience = if verb == "apply" { PATIENCE_FOR_CHANGES } else { PATIENCE };
         stream.set_read_timeout(Some(patience + Duration::from_secs(1)))?;
@@ -237,10 +247,8 @@ pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result
         Ok(text)
     };
     // A process that is killed takes its connections with it, and those that it has not looked at.
-    let is_end = |e: &std::io::Error| {
-        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
-        matches!(e.kind(), BrokenPipe | ConnectionReset)
-    };
+    let is_end =
+        |e: &std::io::Error| matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
     let text = match talk(&mut stream) {
         Ok(text) if text.is_empty() => return Ok(None),
         Ok(text) => text,
@@ -267,7 +275,7 @@ pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Erro
     let path = state.file("control.sock");
     let failed = |e: std::io::Error| Error::file(&path, e);
     let absent = || Error::NotRunning(state.folder().to_path_buf());
-    let mut stream = UnixStream::connect(&path).map_err(|_| absent())?;
+    let mut stream = connect(&path)?.ok_or_else(absent)?;
     stream.write_all(format!("mirror\n{port}").as_bytes()).map_err(failed)?;
     stream.shutdown(Shutdown::Write).map_err(failed)?;
     let mut room = vec![0; 1 << 17];
@@ -288,7 +296,7 @@ pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Erro
         match written {
             Ok(()) => {}
             // The reader has enough.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
             Err(e) => return Err(Error::kernel("writing the capture", e)),
         }
         count = stream.read(&mut room).map_err(failed)?;

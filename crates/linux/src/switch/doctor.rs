@@ -4,6 +4,7 @@
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 
 use super::config::{Config, PortKind, PortParams};
+use super::reading::{PortReading, Reading};
 use super::scheduling;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
@@ -91,6 +92,19 @@ pub fn examine() -> Vec<Finding> {
 /// `None`: no such process runs.
 pub fn examine_process(pid: u32) -> Option<Finding> {
     scheduling::examine(pid)
+}
+
+/// Looks at the ports of a running switch for loops.
+pub fn examine_ports(reading: &Reading) -> Finding {
+    let notes: Vec<String> = reading.ports.iter().filter_map(PortReading::loop_note).collect();
+    let found = if notes.is_empty() { "none".into() } else { notes.join("; ") };
+    finding(
+        "loops",
+        notes.is_empty(),
+        State::Lacking,
+        found,
+        "nobody behind a blocked port is reached over it: remove the second way",
+    )
 }
 
 /// Names a switch's ports or peers in a finding; so many.

@@ -30,6 +30,12 @@ pub enum Error {
         "another millpond is changing the switch, for more than {0} s: try again when it is done"
     )]
     Busy(u64),
+    /// The state folder is another user's.
+    #[error(
+        "{}: permission denied: the state of a switch is root's; run the command as root (sudo)",
+        .0.display()
+    )]
+    Forbidden(PathBuf),
     /// No switch runs.
     #[error(
         "no switch is running here ({}): millpond switch apply CONFIG.toml starts one",

@@ -10,6 +10,8 @@
 //!
 //! A port's TCP may have an importance shim, which marks its packets (`shimmed`).
 //!
+//! Probes that come back block the ports of a loop (`loops`).
+//!
 //! Invariant: a frame leaves as it came, but for its VLAN's tag and the work of a shim, or is
 //! dropped for a reason that is counted. It is counted at the port that the frame came from, and
 //! once another port had taken charge of it, at that one. It never goes back to where it came from.
@@ -19,14 +21,17 @@ use super::table::{Address, Foreign, Place, Table};
 use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::fault;
-use crate::dataplane::frame::{Offload, View, parse, pause, too_big};
+use crate::dataplane::frame::{Offload, View, neighbour, parse, pause, too_big};
+use crate::dataplane::loops::FRONT;
 use crate::dataplane::port::shared::{Fate, Sender, Told};
 use crate::dataplane::port::{Port, Received};
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
+use loops::Loops;
 use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::io::IoSlice;
 
+pub mod loops;
 mod shimmed;
 
 /// So many packets of a super-segment may be smaller: what a connection with a small MSS sends at
@@ -52,6 +57,8 @@ pub struct Node {
     answers: Vec<(usize, Vec<u8>)>,
     /// Frames that were written because they were for everybody, and fragments.
     flooded: usize,
+    /// The search for loops.
+    pub loops: Loops,
 }
 
 impl Node {
@@ -217,8 +224,16 @@ impl Node {
         if view.source.is_group() {
             return Err(Drop::SourceGroup);
         }
-        let source = Address::source(&view);
-        self.table.learn(now, source, Place::Port(from)).map_err(|Foreign| Drop::ForeignSource)?;
+        // Its tag is the switch's now.
+        let bytes = frame.bytes(buffers);
+        let place = Place::Port(from);
+        if self.is_own_probe(bytes, &view, place) || self.slots[from].watch.is_blocked() {
+            return Err(Drop::Loop);
+        }
+        self.learn(now, &view, place, || neighbour::announces(bytes, &view))?;
+        if self.slots[from].guard.as_ref().is_some_and(|guard| !guard.permits(bytes, &view)) {
+            return Err(Drop::SourceGuard);
+        }
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
@@ -227,6 +242,23 @@ impl Node {
             return Ok(Fate::Left);
         }
         self.route(now, from, (frame, view), sender, buffers, remote)
+    }
+
+    /// Learns where a frame's source is.
+    #[inline]
+    fn learn(
+        &mut self,
+        now: Time,
+        view: &View,
+        place: Place,
+        announces: impl FnOnce() -> bool,
+    ) -> Result<(), Drop> {
+        let source = Address::source(view);
+        match self.table.learn(now, source, place) {
+            Err(Foreign) if announces() => self.table.follow(now, source, place),
+            learned => learned,
+        }
+        .map_err(|Foreign| Drop::ForeignSource)
     }
 
     /// Sends a frame of a port to where its destination is.
@@ -326,9 +358,7 @@ impl Node {
     /// The same to one behind a peer.
     #[cold]
     fn tell_peer_too_big(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>, most: usize) {
-        let quoted = frame.view.ethernet + too_big::QUOTED;
-        let front: Vec<u8> =
-            frame.pieces.iter().flat_map(|piece| piece.iter().copied()).take(quoted).collect();
+        let front = frame.front(frame.view.ethernet + too_big::QUOTED);
         if let Some(answer) = self.too_big(now, &front, &frame.view, most) {
             self.answers.push((peer, answer));
         }
@@ -350,6 +380,7 @@ impl Node {
         remote: &mut dyn Remote,
     ) -> Result<(), Drop> {
         let (mut reached, mut failed) = (false, None);
+        self.loops.groups += usize::from(view.destination.is_group());
         let bytes = frame.bytes(buffers);
         let pieces = [IoSlice::new(bytes)];
         let (offload, length) = (frame.offload, frame.length);
@@ -357,7 +388,7 @@ impl Node {
             Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
         for port in 0..self.slots.len() {
             let slot = &self.slots[port];
-            if from == port || slot.port.is_none() || !slot.vlans.carries(view.vlan) {
+            if from == port || slot.port.is_none() || !slot.takes(view.vlan) {
                 continue;
             }
             self.flooded += 1;
@@ -405,8 +436,14 @@ impl Node {
         if view.destination == pause::GROUP {
             return Err(Drop::BadControl);
         }
-        let (source, destination) = (Address::source(view), Address::destination(view));
-        self.table.learn(now, source, Place::Peer(peer)).map_err(|Foreign| Drop::ForeignSource)?;
+        let place = Place::Peer(peer);
+        if view.destination.is_group() && self.is_own_probe(&frame.front(FRONT), view, place) {
+            return Err(Drop::Loop);
+        }
+        self.learn(now, view, place, || {
+            neighbour::announces(&frame.front(neighbour::FRONT), view)
+        })?;
+        let destination = Address::destination(view);
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
@@ -424,8 +461,9 @@ impl Node {
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
                 let (mut reached, mut failed) = (false, Drop::Nowhere);
+                self.loops.groups += usize::from(view.destination.is_group());
                 for port in 0..self.slots.len() {
-                    if !self.slots[port].vlans.carries(view.vlan) {
+                    if !self.slots[port].takes(view.vlan) {
                         continue;
                     }
                     match self.deliver(now, port, frame) {

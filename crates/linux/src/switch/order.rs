@@ -2,6 +2,7 @@
 //!
 //! Invariant: whatever one worker has of another's came by a message; nothing is shared.
 
+use super::node::loops::Seen;
 use super::table::News;
 use crate::dataplane::frame::Offload;
 use crate::dataplane::mirror::Mirror;
@@ -23,6 +24,15 @@ pub enum Order {
     Lost(usize),
     /// Addresses: from the first worker where they are, from others where they were seen.
     Learned(Vec<News>),
+    /// Probes for loops that have come in.
+    Probes(Vec<Seen>),
+    /// Whether a port is blocked.
+    Blocked {
+        /// Its place.
+        index: usize,
+        /// Whether it is.
+        is_blocked: bool,
+    },
     /// Frames for peers that the sender has no session with.
     Handed(Vec<Handed>),
     /// The port of this name is watched: its frames are shown.

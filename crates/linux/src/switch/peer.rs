@@ -313,7 +313,11 @@ impl Peer {
             if way.size.is_settled() {
                 way.found = way.size.is_narrow().then(|| way.size.carried() as usize);
             }
-            self.liveness.set_narrow(label, way.size.is_narrow() || reach < wanted);
+            // A path that is tried again stays narrow until it has carried what is wanted: else it
+            // would take long packets, and change which paths are used, in each trial.
+            let was_narrow = way.found.is_some_and(|found| found < reach as usize);
+            let is_narrow = way.size.is_narrow() || was_narrow || reach < wanted;
+            self.liveness.set_narrow(label, is_narrow);
         }
         let changed = self.liveness.judge(now);
         let mut out = Vec::new();
@@ -368,7 +372,10 @@ impl Peer {
             delay_us: self.liveness.round_trip(path).map(|delay| delay.as_us_f64() / 2.0),
             probes_sent: way.sent,
             probes_heard: self.liveness.heard_probes(path),
-            size: way.size.carried().saturating_sub(self.overhead() as u32),
+            size: way
+                .found
+                .map_or(way.size.carried(), |found| found as u32)
+                .saturating_sub(self.overhead() as u32),
             is_narrow: way.most().is_some_and(|most| most < widest + self.overhead()),
             is_sealed: self.has_key(),
         }
@@ -433,13 +440,23 @@ mod tests {
         works: impl Fn(usize, u16) -> bool,
         longest: usize,
     ) {
+        run_over(ends, now, ms, |from, label| if works(from, label) { longest } else { 0 });
+    }
+
+    /// The same with the longest datagram by direction and path.
+    fn run_over(
+        ends: &mut [Peer; 2],
+        now: &mut Time,
+        ms: u64,
+        longest: impl Fn(usize, u16) -> usize,
+    ) {
         let end = *now + Time::from_ms(ms);
         while *now < end {
             *now += Time::from_ms(1);
             for from in 0..2 {
                 let (sendings, _) = ends[from].tick(*now, 1514);
                 for Sending { label, datagram } in sendings {
-                    if works(from, label) && datagram.len() <= longest {
+                    if datagram.len() <= longest(from, label) {
                         ends[1 - from].hear(*now + Time::from_us(50), label, &datagram).unwrap();
                     }
                 }
@@ -502,6 +519,29 @@ mod tests {
         assert_eq!(ends[0].standing(0), Standing::Used, "there is no other");
         assert_eq!(ends[0].frame_max(), Some(health.size as usize));
         assert!(!ends[0].reading(now, 0, 1200).is_narrow, "no port has longer ones");
+    }
+
+    /// Both are too small for the ports, and one is smaller: what frames may have is the smaller
+    /// one's size, and stays so while either is tried again.
+    #[test]
+    fn narrow_paths_stay_narrow_while_they_are_tried_again() {
+        let mut ends = [peer(None, 2), peer(None, 2)];
+        let mut now = Time::from_ms(5);
+        let sizes = |_: usize, label: u16| [1308, 1448][usize::from(label)];
+        run_over(&mut ends, &mut now, 5_000, sizes);
+        let first = ends[0].frame_max().unwrap();
+        assert!((1284..=1300).contains(&first), "{first}");
+        for _ in 0..1000 {
+            run_over(&mut ends, &mut now, 100, sizes);
+            let most = ends[0].frame_max().unwrap();
+            assert!((first..=1300).contains(&most), "{most} at {now}");
+            let shown = [0, 1].map(|label| ends[0].reading(now, label, 1514).size as usize);
+            assert!(shown[0] == most && (1424..=1440).contains(&shown[1]), "{shown:?} at {now}");
+        }
+        // One that becomes wide is used alone.
+        run_over(&mut ends, &mut now, 40_000, |_, label| [1308, 9000][usize::from(label)]);
+        assert_eq!([0, 1].map(|it| ends[0].standing(it)), [Standing::Narrow, Standing::Used]);
+        assert_eq!(ends[0].frame_max(), None);
     }
 
     #[test]

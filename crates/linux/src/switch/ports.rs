@@ -12,6 +12,7 @@ use crate::dataplane::frame::Mac;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::udp::Udp;
 use crate::dataplane::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vhost};
+use crate::tunnel::session;
 use millpond_worlds::namespace::{self, Identity};
 use std::path::Path;
 use std::process::Command;
@@ -110,6 +111,15 @@ pub fn open(state: &State, params: &PortParams, workers: usize) -> Result<Opened
             Ok(Opened { fits, ..opened })
         }
     }
+}
+
+/// A random hardware address of one station, locally administered.
+///
+/// # Errors
+/// The kernel's reason, if it has no random bytes.
+pub fn draw() -> std::io::Result<Mac> {
+    let [_, a, b, c, d, e, ..] = session::draw()?;
+    Ok(Mac([2, a, b, c, d, e]))
 }
 
 /// The address of an interface that is made: the one that it had, unless its port names others.

@@ -7,6 +7,7 @@ use super::overlay;
 use super::peer::Health;
 use crate::dataplane::counters;
 use crate::dataplane::fault::Faults;
+use crate::dataplane::loops::RETRY;
 use crate::dataplane::port::{shared, vhost};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,12 @@ pub struct PortReading {
     /// Those of a trunk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trunk: Vec<u16>,
+    /// The place where its frames come back, if a loop blocks it: another port, or a peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looped: Option<String>,
+    /// How often a loop has blocked it.
+    #[serde(default)]
+    pub loops: u64,
     /// Whether senders behind it are made to wait.
     #[serde(default)]
     pub slowed: bool,
@@ -185,6 +192,9 @@ pub struct Reading {
     /// Panics that the process has caught.
     #[serde(default)]
     pub faults: Faults,
+    /// Why the state folder has no copy of its configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<String>,
     /// Its workers' shares, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerReading>,
@@ -205,6 +215,18 @@ pub struct WorkerReading {
     pub paths: usize,
     /// Rounds of its poll loop.
     pub bursts: u64,
+}
+
+impl PortReading {
+    /// The loop that blocks the port.
+    pub fn loop_note(&self) -> Option<String> {
+        let at = self.looped.as_ref()?;
+        Some(format!(
+            "port {}: a loop: its frames come back at {at}; blocked until {} s after its end",
+            self.name,
+            RETRY.as_us_f64() / 1e6
+        ))
+    }
 }
 
 impl Reading {

@@ -38,6 +38,7 @@ mod change;
 #[cfg(test)]
 mod conformance;
 mod fit;
+mod loops;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -88,6 +89,8 @@ pub struct Switch {
     failed: u32,
     /// For how many times in a row housekeeping has found all buffers in use.
     starved: u32,
+    /// Why the state folder has no copy of the configuration.
+    pub(super) unsaved: Option<String>,
 }
 
 /// The namespace that a port is to be in.
@@ -113,7 +116,7 @@ impl Switch {
         requests: Receiver<Request>,
         wake: Arc<OwnedFd>,
     ) -> Switch {
-        let mut switch = Switch::of_team(state, &config, requests, wake, Team::default());
+        let mut switch = Switch::of_team(state, &config, requests, wake, Team::alone());
         switch.change(config);
         switch.wait_for_predecessor();
         switch
@@ -127,7 +130,8 @@ impl Switch {
         wake: Arc<OwnedFd>,
         team: Team,
     ) -> Switch {
-        let (node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
+        let (mut node, buffers) = (Node::default(), Buffers::new(config.switch.buffers as usize));
+        node.loops.own = team.prober;
         let empty = Config { switch: config.switch.clone(), ..Config::default() };
         let mut uplink = Uplink::new(&empty);
         if !team.leads() {
@@ -156,6 +160,7 @@ impl Switch {
             sleeps: 0,
             failed: 0,
             starved: 0,
+            unsaved: None,
         }
     }
 
@@ -211,6 +216,7 @@ impl Switch {
             }
             now = self.now();
             busy = self.round(now, &ready);
+            self.look_for_loops(now);
             self.report_to_team();
             if busy || !ready.paths.is_empty() {
                 worked = now;
@@ -331,7 +337,8 @@ impl Switch {
     fn patience(&mut self, now: Time) -> Duration {
         let uplink = &self.uplink;
         let [held, paths, probes] = [uplink.deadline(), uplink.paths_due(), uplink.tick_due()];
-        let dues = [held, paths, probes, uplink.speaks_at(), self.node.deadline()];
+        let loops = self.node.probes_due().filter(|_| self.team.leads());
+        let dues = [held, paths, probes, uplink.speaks_at(), self.node.deadline(), loops];
         let due = dues.into_iter().flatten().min();
         let wait = due.map_or(HOUSEKEEPING, |due| due.saturating_sub(now).min(HOUSEKEEPING));
         wait.to_duration()

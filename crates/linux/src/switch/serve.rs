@@ -24,6 +24,10 @@ use crate::metrics;
 use log::LevelFilter;
 use std::net::SocketAddr;
 
+/// The note of a switch whose state folder has no copy of its configuration.
+pub const UNSAVED: &str = "the configuration is not saved, so `remove NAME`, `connect` and a \
+                           restart without a file take an earlier one";
+
 /// Serves until a request stops it, or until it is killed. `config` replaces the configuration that
 /// was applied last. Logs events to standard error, down to `level`.
 ///
@@ -53,9 +57,11 @@ pub fn serve(
         }
         false => Some(state.lock_changes()?),
     };
+    let mut unsaved = None;
     let applied = match config {
         Some(config) => {
-            state.write("config.toml", &config.to_text())?;
+            // The copy is for others. A full disk is no reason to leave everybody without frames.
+            unsaved = state.write("config.toml", &config.to_text()).err().map(|e| e.to_string());
             config
         }
         None => match apply::installed(state)? {
@@ -64,6 +70,9 @@ pub fn serve(
             installed => installed.unwrap_or_default(),
         },
     };
+    if let Some(reason) = &unsaved {
+        log::warn!("{UNSAVED}: {reason}");
+    }
     let _lock = loop {
         match state.lock_frames()? {
             Some(lock) => break lock,
@@ -105,6 +114,7 @@ pub fn serve(
         );
     }
     let mut switch = Switch::with_workers(state.clone(), applied, &asking, requests, wake)?;
+    switch.unsaved = unsaved;
     control::listen(state, asking)?;
     drop(changing);
     switch.run()
@@ -149,5 +159,39 @@ mod tests {
         serving.join().unwrap().unwrap();
         state.erase().unwrap();
         assert!(!state.folder().exists());
+    }
+
+    /// Files of the state folder lead to a device that is full.
+    #[test]
+    fn it_starts_on_a_full_disk_and_reports_what_is_not_saved() {
+        let state = State::scratch("full");
+        state.create().unwrap();
+        for name in ["config.toml.new", "lock", "taps"] {
+            std::os::unix::fs::symlink("/dev/full", state.file(name)).unwrap();
+        }
+        let its = state.clone();
+        let text = "[[port]]\nname = \"a\"\nkind = \"pcap\"\nwrite = \"/dev/null\"\n";
+        let config = Config::parse("test", text).unwrap();
+        let serving = std::thread::spawn(move || serve(&its, Some(config), None, LevelFilter::Off));
+        let start = Instant::now();
+        let reading = loop {
+            match show::read(&state) {
+                Ok(reading) => break reading,
+                Err(_) => {
+                    assert!(start.elapsed() < Duration::from_secs(10) && !serving.is_finished())
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(reading.ports.len(), 1);
+        let reason = reading.unsaved.clone().unwrap();
+        assert!(reason.contains("No space left") && reading.table(None).contains(&reason));
+        assert_eq!(state.process(), Some(std::process::id()), "by its socket");
+        // Half a line is not left either.
+        std::fs::remove_file(state.file("taps")).unwrap();
+        assert!(state.write("taps", "").is_ok() && state.records().unwrap().is_empty());
+        assert!(apply::stop(&state).unwrap());
+        serving.join().unwrap().unwrap();
+        assert!(apply::remove_all(&state).unwrap() && !state.folder().exists());
     }
 }

@@ -6,6 +6,7 @@ use super::control;
 use super::error::Error;
 use super::overlay;
 use super::reading::{AddressReading, FlowReading, PathReading, Reading, WorkerReading};
+use super::serve::UNSAVED;
 use super::state::State;
 use crate::dataplane::port::{shared, vhost};
 use std::fmt::Write;
@@ -205,6 +206,9 @@ impl Reading {
                 let numbers: Vec<String> = port.trunk.iter().map(u16::to_string).collect();
                 let _ = writeln!(out, "  a trunk of VLAN {}", numbers.join(", "));
             }
+            if let Some(note) = port.loop_note() {
+                let _ = writeln!(out, "  {note}");
+            }
             if port.slowed {
                 let _ = writeln!(out, "  its senders are made to wait");
             }
@@ -218,6 +222,9 @@ impl Reading {
             for (reason, count) in &c.dropped {
                 let _ = writeln!(out, "  dropped, {reason}: {count}");
             }
+        }
+        if let Some(reason) = &self.unsaved {
+            let _ = writeln!(out, "{UNSAVED}: {reason}");
         }
         self.paths_table(before, &mut out);
         if let Some(count) = self.restarts.filter(|count| *count > 0) {
@@ -356,6 +363,8 @@ mod tests {
             mtu: 1500,
             vlan: None,
             trunk: vec![10, 20],
+            looped: None,
+            loops: 0,
             slowed: true,
             shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
             guest: Some(vhost::Reading {
@@ -416,6 +425,7 @@ mod tests {
                     frame: "0200".into(),
                 }],
             },
+            unsaved: None,
             workers: vec![WorkerReading { sent: 17, ..WorkerReading::default() }; 2],
         }
     }

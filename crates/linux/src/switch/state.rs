@@ -22,9 +22,12 @@ use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The most bytes of a process's number.
+const NUMBER_MAX: u64 = 16;
 /// How long a change waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -89,6 +92,14 @@ impl State {
     /// One of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+    /// Whether one of its files is there.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] if this user may not look.
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        let path = self.file(name);
+        path.try_exists().map_err(|_| Error::Forbidden(path))
     }
     fn make(&self, is_recursive: bool) -> std::io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
@@ -155,22 +166,29 @@ impl State {
     /// [`Error::File`] if the lock cannot be opened or written.
     pub fn lock_frames(&self) -> Result<Option<File>, Error> {
         let Some(mut file) = self.lock("lock")? else { return Ok(None) };
-        let number = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.write_all(number.as_bytes()))
-            .map_err(|e| Error::file(&self.file("lock"), e))?;
+        // It is written over the former one, for which there is room on a full disk. Others find
+        // the process by its socket otherwise ([`State::process`]).
+        let number = format!("{:<10}\n", std::process::id());
+        if let Err(e) = file.write_all(number.as_bytes()) {
+            log::warn!("{}", Error::file(&self.file("lock"), e));
+        }
         Ok(Some(file))
     }
 
-    /// The process that moves frames, if there is one.
+    /// The process that moves frames, if there is one: by its lock, or by its socket.
     pub fn process(&self) -> Option<u32> {
-        let mut file = File::open(self.file("lock")).ok()?;
+        let file = File::open(self.file("lock")).ok()?;
         if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             return None;
         }
         let mut text = String::new();
-        file.read_to_string(&mut text).ok()?;
-        text.trim().parse().ok()
+        file.take(NUMBER_MAX).read_to_string(&mut text).ok()?;
+        let listener = || {
+            let stream = UnixStream::connect(self.file("control.sock")).ok()?;
+            let listener = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+            Some(listener.pid.as_raw_nonzero().get().cast_unsigned())
+        };
+        text.trim().parse().ok().or_else(listener)
     }
 
     /// Writes a file whole, or not at all.
@@ -180,9 +198,11 @@ impl State {
     pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         self.create()?;
         let (path, new) = (self.file(name), self.file(&format!("{name}.new")));
-        fs::write(&new, text)
-            .and_then(|()| fs::rename(&new, &path))
-            .map_err(|e| Error::file(&path, e))
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+        written.map_err(|e| {
+            let _ = fs::remove_file(&new);
+            Error::file(&path, e)
+        })
     }
 
     /// Returns the interfaces that were made and whose end is not recorded. The last record of an
@@ -213,9 +233,13 @@ impl State {
     fn add_record(&self, record: &Record) -> Result<(), Error> {
         self.create()?;
         let path = self.file("taps");
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(record.to_line().as_bytes()))
-            .map_err(|e| Error::file(&path, e))
+        let append = || {
+            let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+            let length = file.metadata()?.len();
+            // Half a line, on a full disk, would spoil the next one.
+            file.write_all(record.to_line().as_bytes()).inspect_err(|_| drop(file.set_len(length)))
+        };
+        append().map_err(|e| Error::file(&path, e))
     }
     fn write_records(&self, records: &[Record]) -> Result<(), Error> {
         self.write("taps", &records.iter().map(Record::to_line).collect::<String>())

@@ -3,9 +3,11 @@
 //!
 //! Ports are tenants, who may forge any source, and a peer's key is in many hands. An address that
 //! was heard of within [`HOLD`] stays where it is, so nobody takes over the connections of one that
-//! is alive; one that moves has been silent for longer than that before. An address of a port moves
-//! to no peer by traffic: the port closes, or the address ages, first. A port may have named
-//! addresses alone, which then are nowhere else, in no VLAN.
+//! is alive: traffic moves an address that has been silent for longer. An announcement
+//! (`neighbour`) moves it at once, such as of a router that takes over, or of a migrated machine.
+//! If the former place is heard of again within its hold, the address is alive there: it goes back,
+//! and announcements do not move it for [`DISPUTE`]. A port may have named addresses alone, which
+//! then are nowhere else, in no VLAN.
 //!
 //! Each worker has a table. A worker reports what it learns to the first one, and again while the
 //! address is alive. The first worker reports what its own table holds then, and the others take
@@ -32,6 +34,8 @@ pub const ADDRESSES_OF_A_PEER: u32 = 4096;
 /// How long an address must have been silent before it is believed to have moved: longer than
 /// anybody who is alive leaves a neighbour's question unanswered, shorter than a migration.
 pub const HOLD: Time = Time::from_ms(1000);
+/// How long announcements do not move an address that was alive at two places.
+const DISPUTE: Time = Time::from_ms(60_000);
 /// Between two reports of an address to other workers: well below [`HOLD`].
 const REPORT: Time = Time::from_ms(250);
 /// How long an address is remembered that sends nothing (IEEE 802.1Q's default).
@@ -107,6 +111,17 @@ struct Entry {
     seen: Time,
     /// When other workers heard of it last.
     reported: Time,
+    /// The place that an announcement took it from.
+    former: Option<Former>,
+    /// Until when announcements do not move it.
+    disputed: Time,
+}
+
+/// A place that an address has left, and when it was seen there last.
+#[derive(Clone, Copy)]
+struct Former {
+    place: Place,
+    seen: Time,
 }
 
 type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
@@ -127,7 +142,15 @@ struct Rights {
 pub struct Foreign;
 
 /// An address and its place, from one worker to another.
-pub type News = (Address, Place);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The address.
+    pub address: Address,
+    /// Its place.
+    pub place: Place,
+    /// Whether it has announced itself there.
+    pub is_announced: bool,
+}
 
 /// The table.
 #[derive(Default)]
@@ -202,34 +225,59 @@ impl Table {
                     && now.saturating_sub(entry.reported) >= REPORT
                 {
                     entry.reported = now;
-                    news.push((address, place));
+                    news.push(News { address, place, is_announced: false });
                 }
                 Ok(())
             }
-            _ => self.settle(now, address, place),
+            _ => self.settle(now, address, place, false),
         }
+    }
+
+    /// Moves an address that has announced itself at `place`, where [`Table::learn`] refuses it.
+    ///
+    /// # Errors
+    /// [`Foreign`] if the address is named elsewhere, or was alive at two places of late.
+    #[cold]
+    pub fn follow(&mut self, now: Time, address: Address, place: Place) -> Result<(), Foreign> {
+        let is_named = self.named(address.mac).is_some_and(|home| home != place);
+        if is_named { Err(Foreign) } else { self.settle(now, address, place, true) }
     }
 
     /// An address is seen where it was not before.
     #[cold]
-    fn settle(&mut self, now: Time, address: Address, place: Place) -> Result<(), Foreign> {
-        let before = self.entries.get(&address.number()).map(|entry| (entry.place, entry.seen));
-        let stays = |(home, seen): (Place, Time)| {
-            let leaves_a_port = matches!((home, place), (Place::Port(_), Place::Peer(_)));
-            leaves_a_port || now.saturating_sub(seen) < HOLD
-        };
-        if before.is_some_and(stays) || self.rights(place).is_some_and(|r| r.named) {
+    fn settle(
+        &mut self,
+        now: Time,
+        address: Address,
+        place: Place,
+        is_announced: bool,
+    ) -> Result<(), Foreign> {
+        let is_alive = |seen: Time| now.saturating_sub(seen) < HOLD;
+        let (mut former, mut disputed) = (None, Time::ZERO);
+        let before = self.entries.get(&address.number());
+        if let Some(entry) = before {
+            disputed = entry.disputed;
+            if entry.former.is_some_and(|it| it.place == place && is_alive(it.seen)) {
+                disputed = now + DISPUTE;
+            } else if is_announced && disputed <= now {
+                former = Some(Former { place: entry.place, seen: entry.seen });
+            } else if is_alive(entry.seen) {
+                return Err(Foreign);
+            }
+        }
+        let from = before.map(|entry| entry.place);
+        if self.rights(place).is_some_and(|rights| rights.named) {
             return Err(Foreign);
         }
         if !self.has_room(place) {
             return Ok(());
         }
-        if let Some((from, _)) = before {
-            self.left(from);
-        }
+        from.into_iter().for_each(|from| self.left(from));
         self.came(place);
-        self.entries.insert(address.number(), Entry { place, seen: now, reported: now });
-        self.news.iter_mut().for_each(|news| news.push((address, place)));
+        let entry = Entry { place, seen: now, reported: now, former, disputed };
+        self.entries.insert(address.number(), entry);
+        let news = News { address, place, is_announced };
+        self.news.iter_mut().for_each(|all| all.push(news));
         Ok(())
     }
 
@@ -243,22 +291,36 @@ impl Table {
     }
     /// The first worker's: learns from another worker. If the address is elsewhere, it reports that
     /// place.
-    pub fn hear(&mut self, now: Time, (address, place): News) {
+    pub fn hear(&mut self, now: Time, news: News) {
+        let News { address, place, is_announced } = news;
+        let follows = |table: &mut Table| is_announced && table.follow(now, address, place).is_ok();
         if self.learn(now, address, place).is_err()
+            && !follows(self)
             && let (Some(news), Some(entry)) = (&mut self.news, self.entries.get(&address.number()))
         {
-            news.push((address, entry.place));
+            news.push(News { address, place: entry.place, is_announced: false });
         }
     }
-    /// Another worker's: the address is where the first worker has it, wherever it was.
-    pub fn obey(&mut self, now: Time, (address, place): News) {
+    /// Another worker's: the address is where the first worker has it, wherever it was. The first
+    /// worker has decided a dispute; this one takes no announcement that may be part of it.
+    pub fn obey(&mut self, now: Time, News { address, place, is_announced }: News) {
+        let (mut former, mut disputed) = (None, Time::ZERO);
         if self.entries.get(&address.number()).is_some_and(|entry| entry.place != place)
             && let Some(entry) = self.entries.remove(&address.number())
         {
             self.left(entry.place);
+            match is_announced {
+                true => former = Some(Former { place: entry.place, seen: entry.seen }),
+                false => disputed = now + DISPUTE,
+            }
         }
         let news = self.news.take();
         let _ = self.learn(now, address, place);
+        if let Some(entry) = self.entries.get_mut(&address.number())
+            && (former.is_some() || disputed > now)
+        {
+            (entry.former, entry.disputed) = (former, disputed);
+        }
         self.news = news;
     }
 
@@ -372,21 +434,64 @@ mod tests {
     }
 
     #[test]
-    fn an_address_leaves_a_port_for_a_peer_when_the_port_is_gone() {
+    fn traffic_moves_an_address_between_any_places_after_a_second_of_silence() {
+        let places = [Place::Port(0), Place::Peer(0), Place::Peer(1), Place::Port(1)];
+        let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
+        for (from, to) in places.into_iter().flat_map(|a| places.map(|b| (a, b))) {
+            let mut table = Table::default();
+            table.learn(Time::ZERO, mac, from).unwrap();
+            let early = table.learn(HOLD - Time::from_ns(1), mac, to);
+            assert_eq!(early.is_err(), from != to, "{from:?} to {to:?}");
+            table.learn(HOLD, mac, to).unwrap();
+            assert_eq!(table.find(mac), Some(to));
+        }
+    }
+
+    #[test]
+    fn announcement_moves_a_live_address_at_once() {
         let mut table = Table::default();
         let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
-        table.learn(Time::ZERO, mac, Place::Port(1)).unwrap();
-        for seconds in 1..300 {
-            let now = Time::from_s(seconds);
-            assert_eq!(table.learn(now, mac, Place::Peer(0)), Err(Foreign), "{seconds} s");
+        let places = [Place::Port(0), Place::Peer(0), Place::Port(1), Place::Peer(1)];
+        table.learn(Time::ZERO, mac, places[0]).unwrap();
+        for (second, place) in (1..).zip(places.into_iter().cycle().skip(1).take(9)) {
+            // It was heard of just before; nothing of it comes from there afterwards.
+            let now = Time::from_s(second);
+            let _ = table.learn(now - Time::from_ms(1), mac, table.find(mac).unwrap());
+            assert_eq!(table.learn(now, mac, place), Err(Foreign));
+            table.follow(now, mac, place).unwrap();
+            assert_eq!(table.find(mac), Some(place));
         }
-        assert_eq!(table.find(mac), Some(Place::Port(1)));
-        table.forget(Place::Port(1));
-        table.learn(Time::from_s(299), mac, Place::Peer(0)).unwrap();
-        // From one peer to another, and back to a port, it moves when it has been silent.
-        table.learn(Time::from_s(300), mac, Place::Peer(1)).unwrap();
-        table.learn(Time::from_s(301), mac, Place::Port(1)).unwrap();
-        assert_eq!(table.find(mac), Some(Place::Port(1)));
+    }
+
+    /// A tenant announces the address of a neighbour who sends twice a second, as often as it can.
+    #[test]
+    fn live_address_comes_back_from_who_announces_it_and_stays() {
+        let mut table = Table::default();
+        let mac = Address::from(Mac([2, 0, 0, 0, 0, 1]));
+        let [home, thief] = [Place::Port(0), Place::Peer(0)];
+        let mut stolen = 0;
+        for ms in 0..60_000 {
+            let now = Time::from_ms(ms);
+            if ms % 500 == 0 {
+                table.learn(now, mac, home).unwrap();
+            } else if table.learn(now, mac, thief).is_err() {
+                let _ = table.follow(now, mac, thief);
+            }
+            stolen += u64::from(table.find(mac) == Some(thief));
+        }
+        assert_eq!(stolen, 499, "until its next frame, once a minute");
+    }
+
+    #[test]
+    fn named_address_follows_no_announcement() {
+        let mut table = Table::default();
+        let [own, other] = [1, 2].map(|last| Mac([2, 0, 0, 0, 0, last]));
+        table.add_port(1024, &[own]);
+        table.add_port(1024, &[]);
+        table.learn(Time::ZERO, other.into(), Place::Port(1)).unwrap();
+        assert_eq!(table.follow(HOLD, own.into(), Place::Port(1)), Err(Foreign));
+        assert_eq!(table.follow(HOLD, other.into(), Place::Port(0)), Err(Foreign));
+        assert_eq!(table.find(other.into()), Some(Place::Port(1)));
     }
 
     #[test]
@@ -437,8 +542,13 @@ mod tests {
                 if step < 30 {
                     let mac = Address::from(Mac([2, 0, 0, 0, 0, draw(3) as u8]));
                     let place = Place::Port(draw(3) as usize);
-                    disputed +=
-                        usize::from(tables[draw(3) as usize].learn(now, mac, place).is_err());
+                    let table = &mut tables[draw(3) as usize];
+                    if table.learn(now, mac, place).is_err() {
+                        disputed += 1;
+                        if draw(2) == 0 {
+                            let _ = table.follow(now, mac, place);
+                        }
+                    }
                 }
                 loop {
                     for (from, table) in tables.iter_mut().enumerate() {

@@ -29,6 +29,7 @@ mod figures;
 mod forged;
 mod importance;
 mod long;
+mod moves;
 mod operating;
 mod peers;
 mod place;

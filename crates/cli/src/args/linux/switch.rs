@@ -249,6 +249,9 @@ pub struct SwitchConnectArgs {
     /// Where their addresses are from
     #[arg(long, value_name = "NETWORK", default_value = "10.88.0.0/24")]
     pub subnet: millpond_linux::switch::connect::Ipv4Net,
+    /// Let the namespaces send from any address: for routers, and for addresses added later
+    #[arg(long)]
+    pub no_source_guard: bool,
 }
 
 /// Arguments of `switch show`.

@@ -11,6 +11,7 @@
 //! | `coalesce` | the header of a super-segment that is made of packets |
 //! | `vlan` | the tag of a VLAN, put in and taken out |
 //! | `tag` | rank and label, for switches that decide by them |
+//! | `neighbour` | the addresses that a sender claims: in ARP, neighbour discovery, IP |
 //! | `mss` | the longest segment that a connection's ends ask for |
 //! | `too_big` | the answer to a packet that does not fit |
 //! | `fragment` | cuts an IPv4 packet that is too long and may be cut |
@@ -27,6 +28,7 @@ pub mod coalesce;
 pub mod fragment;
 pub mod header;
 pub mod mss;
+pub mod neighbour;
 pub mod offload;
 pub mod parse;
 pub mod pause;

@@ -41,9 +41,39 @@ impl Claim {
         match lock(folder, &path) {
             Ok(Some(file)) => Ok(Some(Claim { path, _file: file })),
             Ok(None) => Err(Error::Busy { device: device.into() }),
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+            Err(e) if is_unwritable(e.kind()) => {
+                log::warn!("{device} is not claimed: {}: {e}", path.display());
+                Ok(None)
+            }
             Err(e) => Err(Error::kernel(format!("claiming {device} by {}", path.display()), e)),
         }
+    }
+}
+
+/// Whether the folder takes no file of this process: another switch may attach as well.
+fn is_unwritable(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    [PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull].contains(&kind)
+}
+
+/// Removes the claims of processes that were killed, and the folder if no others are left.
+pub fn sweep() {
+    sweep_within(Path::new(FOLDER));
+}
+
+fn sweep_within(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        // The lock ends with the file.
+        if let Ok(file) = File::open(&path)
+            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            let _ = fs::remove_file(&path);
+        }
+    }
+    // The folder around it, if nothing else is in it.
+    if fs::remove_dir(folder).is_ok() {
+        let _ = folder.parent().map(fs::remove_dir);
     }
 }
 
@@ -88,7 +118,14 @@ mod tests {
         drop(first);
         assert!(claim(1).unwrap().is_some());
         drop(other);
+        // One of a process that was killed.
+        fs::write(folder.join("1-9"), "").unwrap();
+        let held = claim(3).unwrap();
+        sweep_within(&folder);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "the one that is held");
+        drop(held);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "no file is left");
-        fs::remove_dir(&folder).unwrap();
+        sweep_within(&folder);
+        assert!(!folder.exists());
     }
 }

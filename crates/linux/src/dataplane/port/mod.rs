@@ -33,6 +33,7 @@ pub mod vhost;
 
 pub use af_packet::AfPacket;
 pub use caller::Caller;
+pub use claim::sweep as sweep_claims;
 pub use device::{Device, Presence};
 pub use pcap::Pcap;
 pub use shared::Shared;

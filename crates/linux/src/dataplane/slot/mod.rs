@@ -11,8 +11,10 @@ mod guests;
 use super::budget::Budget;
 use super::counters::{Counters, Drop};
 use super::egress::{Egress, PATIENCE};
+use super::frame::neighbour::Guard;
 use super::frame::parse::ETHERNET;
 use super::frame::{Offload, View, pause};
+use super::loops::Watch;
 use super::metadata;
 use super::mirror::Mirror;
 use super::outgoing::{Outgoing, whole};
@@ -38,6 +40,10 @@ pub struct Slot {
     pub gso_least: u16,
     /// The VLANs that it carries.
     pub vlans: Vlans,
+    /// The addresses that frames from it may claim; `None`: any.
+    pub guard: Option<Guard>,
+    /// The search for a loop behind it.
+    pub watch: Watch,
     /// Its actions so far.
     pub counters: Counters,
     /// The observer.
@@ -72,6 +78,8 @@ impl Slot {
             mtu,
             gso_least: GSO_LEAST,
             vlans,
+            guard: None,
+            watch: Watch::default(),
             counters,
             mirror: None,
             entrance: Budget::default(),
@@ -100,10 +108,18 @@ impl Slot {
         if !self.vlans.carries(frame.view.vlan) {
             return Err(Drop::ForeignVlan);
         }
+        if self.watch.is_blocked() {
+            return Err(Drop::Loop);
+        }
         match self.vlans {
             Vlans::Access(_) => untagged(frame, |frame| self.put(now, frame, flat)),
             Vlans::All | Vlans::Trunk(_) => self.put(now, frame, flat),
         }
+    }
+
+    /// Whether frames of a VLAN, or of none, leave there.
+    pub fn takes(&self, vlan: Option<u16>) -> bool {
+        self.vlans.carries(vlan) && !self.watch.is_blocked()
     }
 
     /// The same with a frame as it is to be at the port.

@@ -312,3 +312,42 @@ fn a_switch_of_several_workers_refuses_what_needs_one() {
     assert_eq!(Config::parse("a.toml", &far.to_text()).unwrap(), far);
     Config::parse("a.toml", &near.replace("workers = 3", "workers = 1")).unwrap();
 }
+
+/// Eight times the tables take about eight times the time: each is checked against those above in
+/// one step.
+#[test]
+fn time_of_checks_grows_with_the_length_of_a_file() {
+    use rustix::time::{ClockId, clock_gettime};
+    let cost = |text: &str| {
+        let run = || {
+            let now = || clock_gettime(ClockId::ThreadCPUTime);
+            let start = now();
+            let _ = std::hint::black_box(Config::parse("a.toml", text));
+            let took = now() - start;
+            took.tv_sec as f64 + took.tv_nsec as f64 * 1e-9
+        };
+        (0..5).map(|_| run()).fold(f64::MAX, f64::min)
+    };
+    let mac =
+        |i: usize| format!("hardware-addresses = [\"02:00:00:00:{:02x}:{:02x}\"]", i >> 8, i & 255);
+    let local = |i: usize| format!("local = \"10.0.{}.{}:4799\"", i >> 8, i & 255);
+    let kinds: [&dyn Fn(usize) -> String; 5] = [
+        &|_| "[[port]]\n".into(),
+        &|i| format!("[[port]]\nname = \"p{i}\"\n{}\n", mac(i)),
+        &|i| format!("[[port]]\nname = \"p{i}\"\nkind = \"shared\"\nsocket = \"/run/{i}\"\n"),
+        &|i| format!("[[path]]\npeer = \"p{i}\"\nremote = \"10.9.9.9:1\"\n{}\n", local(i)),
+        &|i| format!("[[path]]\npeer = \"p{i}\"\n[[peer]]\nname = \"p{i}\"\n"),
+    ];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let costs = [500, 4000].map(|count| cost(&(0..count).map(kind).collect::<String>()));
+        assert!(costs[1] < 20.0 * costs[0], "kind {number}: {costs:?} s for 500 and 4,000");
+    }
+    // A list of ranges ends with the first number that is there twice.
+    let trunk =
+        |count| format!("[[port]]\nname = \"a\"\ntrunk = [{}]\n", "\"1-4094\",".repeat(count));
+    let costs = [100, 800].map(|count| cost(&trunk(count)));
+    assert!(costs[1] < 20.0 * costs[0], "{costs:?}");
+    assert!(
+        Config::parse("a.toml", &trunk(2)).unwrap_err().to_string().contains("1 is there twice")
+    );
+}

@@ -4,7 +4,8 @@
 
 use super::{Config, ImportanceKind, PathParams, PeerParams, PortKind, PortParams};
 use millpond_scenario::document::{DocumentReader, Item};
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 
 /// The help of an error.
 const ONE: &str = "take the key away, or `workers`";
@@ -42,37 +43,39 @@ pub(super) fn read_port<'a>(
     }
 }
 
-/// Refuses ports of addresses that another path's workers have, or that are none.
-pub(super) fn read_path<'a>(
-    r: &mut DocumentReader<'a>,
-    item: &Item<'a>,
-    path: &PathParams,
-    others: &[PathParams],
-    workers: u32,
-) {
-    let of = |text: &str| text.parse::<SocketAddr>().ok();
-    for (key, text) in [("local", &path.local), ("remote", &path.remote)] {
-        let last = of(text).map(|at| u32::from(at.port()) + workers - 1);
-        if last.is_some_and(|last| last > u16::MAX.into()) {
-            let message = format!("{workers} workers (`workers`) have no ports from there on");
-            r.wrong(item, key, message, None);
+/// The ports that the paths above have at each address of a namespace.
+#[derive(Default)]
+pub(super) struct Ends(HashMap<(IpAddr, Option<String>), BTreeMap<u16, String>>);
+
+impl Ends {
+    /// Refuses ports of addresses that another path's workers have, or that are none.
+    pub(super) fn take<'a>(
+        &mut self,
+        r: &mut DocumentReader<'a>,
+        item: &Item<'a>,
+        path: &PathParams,
+        workers: u32,
+    ) {
+        let of = |text: &str| text.parse::<SocketAddr>().ok();
+        for (key, text) in [("local", &path.local), ("remote", &path.remote)] {
+            let last = of(text).map(|at| u32::from(at.port()) + workers - 1);
+            if last.is_some_and(|last| last > u16::MAX.into()) {
+                let message = format!("{workers} workers (`workers`) have no ports from there on");
+                r.wrong(item, key, message, None);
+            }
         }
-    }
-    let Some(local) = of(&path.local) else { return };
-    let near = |other: &&PathParams| {
-        of(&other.local).is_some_and(|it| {
-            it.ip() == local.ip()
-                && other.namespace == path.namespace
-                && (1..workers).contains(&u32::from(it.port().abs_diff(local.port())))
-        })
-    };
-    if let Some(other) = others.iter().find(near) {
-        let message = format!(
-            "the path above from {} has this port for one of {workers} workers (`workers`): a path \
-             has as many ports from its own on",
-            other.local
-        );
-        r.wrong(item, "local", message, None);
+        let Some(local) = of(&path.local) else { return };
+        let (port, others) = (local.port(), workers as u16 - 1);
+        let ports = self.0.entry((local.ip(), path.namespace.clone())).or_default();
+        let mut near = ports.range(port.saturating_sub(others)..=port.saturating_add(others));
+        if let Some((_, other)) = near.find(|(at, _)| **at != port) {
+            let message = format!(
+                "the path above from {other} has this port for one of {workers} workers \
+                 (`workers`): a path has as many ports from its own on"
+            );
+            r.wrong(item, "local", message, None);
+        }
+        ports.insert(port, path.local.clone());
     }
 }
 

@@ -10,6 +10,7 @@ use crate::switch::control::Done;
 use crate::switch::error::Error;
 use crate::switch::importance::HostShim;
 use crate::switch::ports::{self, Opened};
+use crate::switch::reading::PortReading;
 use crate::switch::table::{Place, Table};
 use millpond_worlds::namespace::Identity;
 use std::iter;
@@ -83,6 +84,7 @@ impl Switch {
                 kept.unwrap_or(Old { params, slot, shim, waiting, home, fits });
             (slot.name, slot.gso_least, slot.vlans) =
                 (new.name.clone(), new.gso_least as u16, new.vlans());
+            slot.guard = new.guard();
             let has_shim = new.importance == ImportanceKind::Tlt;
             self.node.shims.push(has_shim.then(|| shim.unwrap_or_default()));
             if is_opened_anew(&before, new) {
@@ -149,7 +151,9 @@ impl Switch {
             .filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.to_string())));
         let waiting = waiting.chain(self.uplink.waiting());
         let open = self.node.slots.iter().filter(|s| s.port.is_some()).count();
-        Done { open, waiting: waiting.collect(), notes: self.misfits() }
+        let mut notes = self.misfits();
+        notes.extend(self.reading().ports.iter().filter_map(PortReading::loop_note));
+        Done { open, waiting: waiting.collect(), notes }
     }
 
     /// Opens a port that is not open.

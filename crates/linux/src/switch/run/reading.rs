@@ -83,6 +83,8 @@ impl Switch {
                 } else {
                     Vec::new()
                 },
+                looped: slot.watch.back().map(str::to_string),
+                loops: slot.watch.count(),
                 slowed: self.shaper.is_slow(params)
                     || slot.port.as_ref().is_some_and(Port::is_gate_closed),
                 shared: match &slot.port {
@@ -120,6 +122,7 @@ impl Switch {
             sleeps: self.sleeps,
             restarts: supervise::restarts(),
             faults: fault::faults(),
+            unsaved: self.unsaved.clone(),
             workers: Vec::new(),
         }
     }

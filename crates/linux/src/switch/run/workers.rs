@@ -21,6 +21,7 @@ use crate::switch::order::{Handed, Order};
 use crate::switch::reading::{FlowReading, Reading};
 use crate::switch::state::State;
 use crate::switch::table::Place;
+use crate::tunnel::session;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -37,17 +38,28 @@ pub struct Team {
     /// For the first worker all others in order, and for others the first.
     others: Vec<Asking>,
     threads: Vec<JoinHandle<()>>,
+    /// The number of the process in its probes for loops.
+    pub(super) prober: u64,
 }
 
 impl Team {
+    /// The only worker.
+    pub fn alone() -> Team {
+        let mut team = Team::default();
+        team.prober = session::draw()
+            .map_or(0, |[a, b, c, d, e, f, g, h, ..]| u64::from_be_bytes([a, b, c, d, e, f, g, h]));
+        team
+    }
+
     /// The first worker of as many as `config` says; the others start.
     pub fn start(config: &Config, state: &State, first: &Asking) -> Result<Team, Error> {
-        let mut team = Team::default();
+        let mut team = Team::alone();
+        let prober = team.prober;
         for number in 1..config.switch.workers as usize {
             let (asking, requests, wake) = Asking::new()?;
             let (own, state, first) = (config.clone(), state.clone(), first.clone());
             let work = move || {
-                let team = Team { number, others: vec![first], threads: Vec::new() };
+                let team = Team { number, others: vec![first], threads: Vec::new(), prober };
                 Switch::of_team(state, &own, requests, wake, team).run()
             };
             team.threads.push(spawn(number, work)?);
@@ -178,6 +190,15 @@ impl Switch {
             }
             Order::Lost(index) if index < self.node.slots.len() => self.node.lose(index),
             Order::Opened { .. } | Order::Lost(_) => {}
+            Order::Probes(seen) => {
+                seen.into_iter().for_each(|seen| self.judge_probe(now, seen));
+            }
+            Order::Blocked { index, is_blocked } => {
+                if let Some(slot) = self.node.slots.get_mut(index) {
+                    slot.watch.set_blocked(is_blocked);
+                    self.node.table.forget(Place::Port(index));
+                }
+            }
             Order::Learned(news) if leads => {
                 news.into_iter().for_each(|news| self.node.table.hear(now, news));
             }

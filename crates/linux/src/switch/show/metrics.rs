@@ -118,6 +118,10 @@ impl Reading {
         };
         let open = |p: &PortReading| f64::from(u8::from(p.state == PortState::Open));
         metric("port_open", "Whether the port's interface is there.", "gauge", of(&open));
+        let looped = |p: &PortReading| f64::from(u8::from(p.looped.is_some()));
+        metric("port_looped", "Whether a loop blocks the port.", "gauge", of(&looped));
+        let loops = |p: &PortReading| p.loops as f64;
+        metric("port_loops_total", "How often a loop has blocked it.", "counter", of(&loops));
         metric(
             "received_frames_total",
             "Frames that came in.",
