@@ -330,4 +330,30 @@ mod tests {
         assert!(matches!(ask::<()>(&state, "show", ""), Ok(None)), "nobody listens");
         state.erase().unwrap();
     }
+
+    #[test]
+    fn state_of_another_user_is_an_error_of_permission() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let state = State::scratch("forbidden");
+        state.create().unwrap();
+        let _socket = UnixListener::bind(state.file("control.sock")).unwrap();
+        let (show, has, mirrored) = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                // SAFETY: the user by whom files are opened, of this thread alone.
+                #[allow(unsafe_code)]
+                unsafe {
+                    libc::setfsuid(65_534);
+                }
+                let shown = ask::<()>(&state, "show", "");
+                (shown, state.has("config.toml"), mirror(&state, "a", &mut Vec::new()))
+            });
+            asked.join().unwrap()
+        });
+        let all = [show.map(|_| ()), has.map(|_| ()), mirrored];
+        assert!(all.iter().all(|it| matches!(it, Err(Error::Forbidden(_)))), "{all:?}");
+        assert!(all[0].as_ref().unwrap_err().to_string().contains("sudo"));
+        state.erase().unwrap();
+    }
 }

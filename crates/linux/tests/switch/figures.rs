@@ -4,7 +4,7 @@
 //! No test: they say what this machine does now, and judge nothing but that connections live.
 
 use super::peers::{four_paths, states};
-use super::place::{Place, ip, soon};
+use super::place::{Place, TWO, ip, soon};
 use millpond_linux::switch::apply;
 use millpond_worlds::{namespace, needs};
 use std::io::{Read, Write};
@@ -392,4 +392,78 @@ fn figures_beside_vxlan() {
             println!("{what}: {name} {value:.2}{ratio}");
         }
     }
+}
+
+/// Round trips of 64 bytes to an echo in the second namespace, one at a time, for so long; in
+/// microseconds, sorted.
+fn round_trips(stream: &mut TcpStream, time: Duration) -> Vec<f64> {
+    let (start, mut all, mut room) = (Instant::now(), Vec::new(), [0; 64]);
+    while start.elapsed() < time {
+        let sent = Instant::now();
+        stream.write_all(&[7; 64]).unwrap();
+        stream.read_exact(&mut room).unwrap();
+        all.push(sent.elapsed().as_secs_f64() * 1e6);
+    }
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// A connection from the first namespace to an echo in the second.
+fn echo(place: &Place, port: u16) -> TcpStream {
+    let address: SocketAddr = format!("10.98.8.2:{port}").parse().unwrap();
+    let listener = bound(place.network(1), address);
+    let open = || TcpStream::connect_timeout(&address, Duration::from_secs(5));
+    let stream = namespace::within(Some(place.network(0)), open).unwrap().unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    std::thread::spawn(move || {
+        let mut room = [0; 64];
+        while other.read_exact(&mut room).and_then(|()| other.write_all(&room)).is_ok() {}
+    });
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// The median round trip alone and beside a bulk flow of the same namespaces, in turn; the bulk
+/// flow's rate.
+fn rpc_beside_bulk(place: &Place, what: &str, port: u16) {
+    let mut stream = echo(place, port);
+    let (mut alone, mut beside, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+    let time = Duration::from_millis(500);
+    for turn in 1..=7 {
+        let p50 = |all: Vec<f64>| all[all.len() / 2];
+        alone.push(p50(round_trips(&mut stream, time)));
+        let load = Load::towards(place, port + turn, 1, 1);
+        std::thread::sleep(time);
+        std::thread::scope(|scope| {
+            let rate = scope.spawn(|| load.rate(time));
+            beside.push(p50(round_trips(&mut stream, time)));
+            rates.push(rate.join().unwrap());
+        });
+        load.end();
+    }
+    let [alone, beside, rate] = [alone, beside, rates].map(median);
+    println!(
+        "{what}: RPC alone {alone:.0} us at p50, beside a bulk flow of {rate:.1} Gb/s {beside:.0} \
+         us, {:.1} times",
+        beside / alone
+    );
+}
+
+#[test]
+#[ignore = "a measurement: make bench-switch"]
+fn figures_of_an_rpc_beside_a_bulk_flow() {
+    let place = needs!(Place::new("figures-rpc", &["a", "b", "c", "d"]));
+    place.apply("one", TWO);
+    rpc_beside_bulk(&place, "one switch", 7500);
+    // The bulk flow's frames wait in the tap's own queue.
+    for length in ["64", "16", "1000"] {
+        assert!(ip(&["-n", place.network(0), "link", "set", "mpa", "txqueuelen", length]));
+        rpc_beside_bulk(&place, &format!("one switch, txqueuelen {length}"), 7510);
+    }
+    apply::remove_all(&place.state("one")).unwrap();
+    let [left, right] = four_paths(&place);
+    place.apply("left", &left);
+    place.apply("right", &right);
+    assert!(soon(|| states(&place, "left") == ["used"; 4]));
+    rpc_beside_bulk(&place, "two switches, four paths", 7520);
 }
