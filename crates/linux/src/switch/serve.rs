@@ -190,8 +190,7 @@ mod tests {
         // Half a line is not left either.
         std::fs::remove_file(state.file("taps")).unwrap();
         assert!(state.write("taps", "").is_ok() && state.records().unwrap().is_empty());
-        assert!(apply::stop(&state).unwrap());
-        serving.join().unwrap().unwrap();
         assert!(apply::remove_all(&state).unwrap() && !state.folder().exists());
+        serving.join().unwrap().unwrap();
     }
 }
