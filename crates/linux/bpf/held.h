@@ -7,6 +7,9 @@
 #define MILLPOND_HELD_H
 
 #define TCP_WINDOW_CLAMP 10
+#define TCP_BPF_DELACK_MAX 1003
+/* The kernel's own, in microseconds. */
+#define DELACK_MAX 200000
 /* More than any receiver can offer: no bound. */
 #define WINDOW_ANY (1u << 30)
 
@@ -21,6 +24,10 @@ struct limit_held {
 	__u16 loopback;
 	/* How deep the cgroup is whose limits decide; 0: not known. */
 	__u16 level;
+	/* How long its acknowledgements may wait, in microseconds, as it was set; 0: nothing was. */
+	__u32 pause : 31;
+	/* Whether it offers one segment, and waits. */
+	__u32 paused : 1;
 };
 
 struct {

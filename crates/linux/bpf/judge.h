@@ -98,7 +98,7 @@ static __attribute__((noinline)) __u32 space_losses(struct __sk_buff *skb, __u32
 
 	struct limit_held *held_to = bpf_sk_storage_get(&held, sk, NULL, 0);
 
-	of.arrival.held = held_to && held_to->level;
+	of.arrival.held = held_to && held_to->level ? held_to->paused ? 2 : 1 : 0;
 	of.arrival.data = p->ask.bytes > headers ? p->ask.bytes - headers : 0;
 	of.arrival.last = word[1] & TCP_PSH && p->segments <= 1;
 	of.arrival.end = bpf_ntohl(sequence) + of.arrival.data;

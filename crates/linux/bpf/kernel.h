@@ -42,11 +42,13 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 /* When a program of connections is called. */
 enum {
+	BPF_SOCK_OPS_RWND_INIT = 2,
 	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
 	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
 	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
+	BPF_SOCK_OPS_WRITE_HDR_OPT_CB = 15,
 };
 enum { BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 1 << 6 };
 enum { TCP_ESTABLISHED = 1, TCP_CLOSE_WAIT = 8 };
@@ -96,7 +98,10 @@ struct bpf_flow_keys;
 
 struct bpf_sock_ops {
 	__u32 op;
-	__u32 args[4];
+	union {
+		__u32 args[4];
+		__u32 reply;
+	};
 	__u32 family;
 	__u32 remote_ip4;
 	__u32 local_ip4;

@@ -25,6 +25,9 @@
 #define LIMIT_PACE_LEAST 30000
 #define LIMIT_WINDOW_OCTAVES 10
 #define LIMIT_WINDOW_SEGMENTS 3
+#define LIMIT_PAUSE_LATE 12000
+#define LIMIT_PAUSE_LEAST 2000
+#define LIMIT_PAUSE_MOST 200000
 #define LIMIT_RTT_MOST 1000000
 #define LIMIT_WINDOW_MOST (1 << 30)
 
@@ -322,7 +325,7 @@ LIMIT_INLINE __u32 limit_space(struct limit_loss *loss, const struct limit_setti
 		       (behind > (settings->drop + settings->bypass) >> 1 ? LIMIT_CE : 0);
 	if (!(verdict & LIMIT_DROP))
 		return verdict;
-	if (arrival->data && !arrival->last && !limit_spares(loss, behind, ask, arrival))
+	if (arrival->data && !arrival->last && arrival->held < 2 && !limit_spares(loss, behind, ask, arrival))
 		return verdict;
 	return LIMIT_BEHIND | LIMIT_BYPASS | (ask->ecn ? LIMIT_CE : settings->flags & LIMIT_NO_CWR ? 0 : LIMIT_CWR);
 }
@@ -378,13 +381,26 @@ LIMIT_INLINE __u32 limit_window(const struct limit_settings *settings, __s64 beh
 	if (octave < 1)
 		octave = 1;
 	__u64 far = limit_least(limit_nanoseconds(settings, (__u64)behind), 16 * octave);
-	__u64 rate = limit_lowered(settings, (__s64)(far * LIMIT_OCTAVE / octave));
-	__u64 bytes = limit_least(rate, 1ull << 33) * (limit_least(drop, 1000000000) + trip) / 1000000000;
-	__u64 least = LIMIT_WINDOW_SEGMENTS * (__u64)mss;
+	__u64 rate = limit_least(settings->rate * 1000000000ull >> LIMIT_POINT, 1ull << 33);
+	__u64 part = 2 * LIMIT_OCTAVE - (far % octave) * LIMIT_OCTAVE / octave;
+	__u64 bytes = rate * (limit_least(drop, 1000000000) + trip) / 1000000000;
 
-	if (bytes < least)
-		bytes = least;
+	bytes = limit_least(bytes, LIMIT_WINDOW_MOST) * part >> 17 >> far / octave;
+	if (bytes < LIMIT_WINDOW_SEGMENTS * (__u64)mss)
+		bytes = mss;
 	return (__u32)limit_least(bytes, LIMIT_WINDOW_MOST);
+}
+
+/* window.rs: pause. */
+LIMIT_INLINE __u32 limit_pause(const struct limit_settings *settings, __s64 behind)
+{
+	__s64 over = behind - settings->mark;
+	__u64 pause = over > 0 ? limit_nanoseconds(settings, (__u64)over) / 1000 : 0;
+
+	pause = limit_sub(pause, LIMIT_PAUSE_LATE);
+	if (pause < LIMIT_PAUSE_LEAST)
+		pause = LIMIT_PAUSE_LEAST;
+	return (__u32)limit_least(pause, LIMIT_PAUSE_MOST);
 }
 
 /* share.rs: largest. */

@@ -121,14 +121,17 @@ static __always_inline void adopt(struct tcp_sock *tp, const struct followed *to
 static __always_inline void let_go(struct tcp_sock *tp)
 {
 	struct limit_held *of = bpf_sk_storage_get(&held, tp, NULL, 0);
-	__u32 own;
+	__u32 own, usual = DELACK_MAX;
 
 	if (!of)
 		return;
 	own = of->own;
 	if (of->set != ~0u && tp->window_clamp == of->set)
 		bpf_setsockopt(tp, IPPROTO_TCP, TCP_WINDOW_CLAMP, &own, sizeof(own));
+	if (of->pause)
+		bpf_setsockopt(tp, IPPROTO_TCP, TCP_BPF_DELACK_MAX, &usual, sizeof(usual));
 	of->set = ~0u;
+	of->pause = 0;
 	of->level = 0;
 }
 

@@ -12,8 +12,6 @@
 #include "window.h"
 
 #define TCP_BPF_IW 1001
-/* Linux' initial window, in segments. */
-#define USUAL_WINDOW 10
 
 /*
  * Whether a connection stays on this host: its packets then go over loopback. What device they take
@@ -162,6 +160,16 @@ int limit_sockets(struct bpf_sock_ops *ops)
 	struct limit_head *h = bpf_map_lookup_elem(&head, &zero);
 	bool sends = op == BPF_SOCK_OPS_HDR_OPT_LEN_CB;
 
+	if (op == BPF_SOCK_OPS_RWND_INIT && h) {
+		__u32 in_force = *(volatile __u32 *)&h->bank & 1;
+
+		ops->reply = first_window(&attachment->chain[in_force][LIMIT_INGRESS], in_force);
+		return 1;
+	}
+	if (op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB) {
+		narrow_window(ops);
+		return 1;
+	}
 	if (!h || (!sends && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB))
 		return 1;
 	__u32 bank = *(volatile __u32 *)&h->bank & 1;

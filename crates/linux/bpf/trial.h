@@ -32,6 +32,8 @@ struct trial_case {
 	__u32 spaced;
 	__u32 window;
 	__s64 behind;
+	__u32 pause;
+	__u32 spare;
 };
 
 LIMIT_INLINE void trial_run(struct trial_case *c)
@@ -49,6 +51,7 @@ LIMIT_INLINE void trial_run(struct trial_case *c)
 	c->verdict = limit_decide(&c->settings, c->charge.behind, &c->ask, c->draw);
 	c->behind = limit_behind(&c->charged, &c->settings, c->arrival.now);
 	c->window = limit_window(&c->settings, c->charge.behind, c->arrival.rtt, c->arrival.data);
+	c->pause = limit_pause(&c->settings, c->charge.behind);
 	c->lost = c->loss;
 	c->spaced = limit_space(&c->lost, &c->settings, c->charge.behind, &c->ask, &c->arrival, c->verdict);
 }

@@ -10,7 +10,7 @@ use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use millpond_core::limit::{
     Arrival, Ask, Charge, Form, LimitParams, Loss, Reaction, Settings, Share, State, Verdict,
-    adjust, behind, charge, congestion, decide, flags, refund, space, window, wire_bytes,
+    adjust, behind, charge, congestion, decide, flags, pause, refund, space, window, wire_bytes,
 };
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Rate, Time};
@@ -50,6 +50,8 @@ struct Case {
     spaced: u32,
     window: u32,
     behind: i64,
+    pause: u32,
+    spare: u32,
 }
 
 #[link(name = "millpond_native", kind = "static")]
@@ -82,6 +84,7 @@ impl Case {
         self.behind = behind(&self.charged, &self.settings, self.arrival.now);
         self.window =
             window(&self.settings, self.charge.behind, self.arrival.rtt, self.arrival.data);
+        self.pause = pause(&self.settings, self.charge.behind);
         self.lost = self.loss;
         let verdict = Verdict(self.verdict);
         self.spaced = space(
@@ -175,7 +178,7 @@ impl Cases {
             rtt: [0, 20, 999, 1_000, 10_000, u32::MAX][(r.bits() % 6) as usize],
             data: if r.bits().is_multiple_of(8) { 0 } else { 1_448 },
             last: r.bits().is_multiple_of(8) as u32,
-            held: r.bits().is_multiple_of(2) as u32,
+            held: (r.bits() % 3) as u32,
         };
         let given = self.case;
         let expected = given.run();

@@ -24,7 +24,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         LimitAction::Observe(what) => observe(bpffs, &what.what),
         LimitAction::Show(how) => show_limits(bpffs, how),
         LimitAction::Set(what) => {
-            let mut session = Session::existing(bpffs)?;
+            let mut session = Session::existing(bpffs, &note)?;
             let sources = session.set(&what.name, &what.keys)?;
             done(&session.install(sources, true)?);
             let has = |s: &&Source| s.config.limits.iter().any(|l| l.name() == what.name);
@@ -67,7 +67,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
                 Ok(())
             }
             Some(name) => {
-                let mut session = Session::existing(bpffs)?;
+                let mut session = Session::existing(bpffs, &note)?;
                 let sources = session.without(name)?;
                 done(&session.install(sources, true)?);
                 session.left().iter().for_each(|note| tell(format_args!("note: {note}")));
@@ -77,8 +77,13 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     }
 }
 
+/// Prints a note for the user.
+fn note(text: &str) {
+    tell(format_args!("note: {text}"));
+}
+
 fn open(bpffs: &Path) -> Result<Session, Failure> {
-    let session = Session::open(bpffs)?;
+    let session = Session::open_telling(bpffs, &note)?;
     session.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     Ok(session)
 }
@@ -146,7 +151,7 @@ fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
         let file = LimitFileArgs { file: what.into(), dry_run: false, wait: false, create: false };
         return apply(bpffs, &file, true);
     }
-    let mut session = Session::existing(bpffs)?;
+    let mut session = Session::existing(bpffs, &note)?;
     let sources = session.set(what, &[("observe".to_string(), "true".to_string())])?;
     done(&session.install(sources, true)?);
     Ok(())

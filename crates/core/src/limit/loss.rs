@@ -58,13 +58,18 @@ pub struct Arrival {
     pub data: u32,
     /// 1 if it is one segment and the last that its sender had (PSH), else 0.
     pub last: u32,
-    /// 1 if the connection's window is held, else 0.
+    /// 1 if the connection's window is held, 2 if its acknowledgements also wait
+    /// ([`pause`](super::pause)), else 0.
     pub held: u32,
 }
 
 /// A round trip is short below this, in microseconds: a small part of what the queue may be behind
 /// by, whose least default is 10 ms.
 pub const SHORT: u32 = 1_000;
+
+/// [`Arrival::held`] of a connection that pauses: it sends a segment at a time, and would wait for
+/// its timer of 200 ms if it lost that.
+const PAUSED: u32 = 2;
 
 /// The verdict on an arriving packet whose queue is `behind` and gave it `verdict`.
 #[inline]
@@ -86,7 +91,8 @@ pub fn space(
     if !is_spaced || !verdict.has(Verdict::DROP) {
         return verdict;
     }
-    if arrival.data != 0 && arrival.last == 0 && !spares(loss, behind, ask, arrival) {
+    let pauses = arrival.held >= PAUSED;
+    if arrival.data != 0 && arrival.last == 0 && !pauses && !spares(loss, behind, ask, arrival) {
         return verdict;
     }
     let told = match ask.ecn != 0 {

@@ -7,7 +7,7 @@
 //! | `scopes` | which of several limits speaks for a packet |
 //! | `share` | how fast each connection of a scope may send |
 //! | `loss` | which packets an arriving connection loses |
-//! | `window` | how much it may have under way |
+//! | `window` | how much it may have under way, and when it may go on |
 //! | `length` | how many bytes a packet is charged |
 //! | `params` | from what a user writes to integers |
 //!
@@ -39,7 +39,7 @@ pub use params::{Direction, IngressMode, LimitParams, RATES, Reaction};
 pub use queue::{Charge, Form, State, behind, charge, refund};
 pub use scopes::{Counts, Outcome, Scope, Scopes, congestion};
 pub use share::{EVERY as SHARE_EVERY, Share, adjust};
-pub use window::window;
+pub use window::{pause, window};
 
 /// Settings of one virtual queue, as integers. Amounts are bytes for [`Form::Credit`] and
 /// nanoseconds for the others.

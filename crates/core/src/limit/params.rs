@@ -142,21 +142,33 @@ impl LimitParams {
     }
 
     /// As it is for arriving packets whose connections lose one at a time
-    /// ([`space`](super::space)). A sender that has lost the last of its packets waits some 10 ms;
-    /// what the queue is behind by then must outlast that. So what is not given are times at all
-    /// rates: 1 ms to save up, 5 ms until senders are notified, 10 ms until packets are lost, and
-    /// at `bypass` of 2, 30 ms until all are.
+    /// ([`space`](super::space)) and pause ([`pause`](super::pause)). A pause is two ticks of the
+    /// receiver's clock at least, and a sender that has lost the last of its packets waits some
+    /// 10 ms; what the queue is behind by must outlast both. So what is not given are times at all
+    /// rates, as with [`shared`](LimitParams::shared): 1 ms to save up, 5 ms until senders are
+    /// notified, 20 ms until packets are lost, and at `bypass` of 2, 30 ms until all are. At the
+    /// lowest rates a few packets are more than that, and `drop` is half a second at most.
     pub fn arriving(&self) -> LimitParams {
-        let time = |ms: u64, least: u64| (self.rate.bps() / 8 * ms / 1000).max(least);
+        let carries = |ms: u64| self.rate.bps() / 8 * ms / 1000;
+        let time = |ms: u64, least: u64| carries(ms).max(least);
+        let least = DROP.least.min(carries(500)).max(2 * self.reserve.get());
         let told = self.mark.map_or(0, Bytes::get);
-        let drop = self.drop.unwrap_or(Bytes(time(10, DROP.least).max(told.saturating_mul(2))));
+        let drop = self.drop.unwrap_or(Bytes(time(DROP.ms, least).max(told.saturating_mul(2))));
         LimitParams {
-            burst: Some(self.burst.unwrap_or(Bytes(time(1, BURST.least)))),
-            mark: Some(self.mark.unwrap_or(Bytes(time(5, MARK.least).min(drop.get() / 2)))),
+            burst: Some(self.burst.unwrap_or(Bytes(time(1, 2 * PACKET)))),
+            mark: Some(self.mark.unwrap_or(Bytes(time(5, 2 * PACKET).min(drop.get() / 2)))),
             drop: Some(drop),
             bypass: 1.5 * self.bypass,
             ..self.clone()
         }
+    }
+
+    /// The part of a second's bytes that may pass beyond the rate in any one second, by its
+    /// thresholds: what was saved up, and how far behind a queue lets packets through.
+    pub fn excess(&self) -> f64 {
+        let settings = LimitParams { form: Form::Credit, ..self.clone() }.settings();
+        let most = settings.burst + settings.bypass.max(settings.drop);
+        most as f64 * 8.0 / self.rate.bps().max(1) as f64
     }
 
     /// These parameters for a limit whose packets a qdisc (fq) holds until their departure times.

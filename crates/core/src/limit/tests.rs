@@ -64,20 +64,24 @@ fn low_rates_have_smaller_thresholds() {
 fn thresholds_of_arriving_packets_are_times() {
     let at = |mbps: u64| LimitParams { rate: Rate(mbps * 1_000_000), ..gigabit() };
     let s = at(10_000).arriving().settings();
-    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (1_250_000, 6_250_000, 12_500_000, 36_250_000));
+    assert_eq!((s.burst, s.mark, s.drop, s.bypass), (1_250_000, 6_250_000, 25_000_000, 36_250_000));
     let s = at(5).arriving().settings();
     assert_eq!(
         (s.burst, s.mark, s.drop, s.bypass),
-        (15_000, 15_000, 108_000, 108_000),
+        (3_000, 3_125, 108_000, 108_000),
         "a super-segment fits"
     );
+    let slow = LimitParams { rate: Rate(800_000), ..gigabit() }.arriving();
+    let s = slow.settings();
+    assert_eq!((s.burst, s.mark, s.drop), (3_000, 3_000, 50_000), "half a second");
+    assert!(slow.excess() > 0.5 && at(1000).arriving().excess() <= 0.03);
     for mbps in [50u64, 100, 250, 500, 1000, 100_000] {
         let s = at(mbps).arriving().settings();
         assert!(
             s.burst + s.bypass <= (mbps * 1_000_000 / 8 * 3 / 100) as i64,
             "{mbps} Mbps: {s:?}"
         );
-        assert!(10 * s.bypass >= 15 * s.drop, "{mbps} Mbps: {s:?}");
+        assert!(s.bypass >= s.drop, "{mbps} Mbps: {s:?}");
     }
     let given = LimitParams { drop: Some(Bytes(200_000)), ..gigabit() }.arriving();
     assert_eq!(

@@ -62,6 +62,14 @@ impl Session {
     /// if the bpf file system cannot be mounted, [`Error::Busy`] if another process holds the lock,
     /// [`Error::Foreign`] if another user owns the folder or may write it.
     pub fn open(bpffs: &Path) -> Result<Session, Error> {
+        Session::open_telling(bpffs, &|_| {})
+    }
+
+    /// As [`Session::open`]. Calls `tell` with the process that holds the lock, while it waits.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_telling(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
         if mount::mount_bpffs(bpffs)? {
@@ -70,7 +78,7 @@ impl Session {
                 bpffs.display()
             ));
         }
-        let lock = Some(Locked::make(bpffs)?);
+        let lock = Some(Locked::make(bpffs, tell)?);
         Session::of(bpffs, hierarchy, notes, lock)
     }
 
@@ -78,12 +86,12 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Nothing`] if no limits are installed, and the errors of [`Session::open`].
-    pub fn existing(bpffs: &Path) -> Result<Session, Error> {
+    pub fn existing(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Session, Error> {
         let seen = Session::look(bpffs)?;
         if seen.store.is_none() && !seen.is_former {
             return Err(Error::Nothing);
         }
-        Session::open(bpffs)
+        Session::open_telling(bpffs, tell)
     }
 
     /// Reads the installed limits, to report what a plan would change: mounts nothing and locks
@@ -170,7 +178,7 @@ impl Session {
     /// The lock; a session that only looked takes it now.
     fn locked(&mut self) -> Result<&Locked, Error> {
         if self.lock.is_none() {
-            self.lock = Some(Locked::make(&self.bpffs)?);
+            self.lock = Some(Locked::make(&self.bpffs, &|_| {})?);
         }
         self.lock.as_ref().ok_or(Error::Nothing)
     }
@@ -464,7 +472,7 @@ fn is_same_file(one: &str, other: &str) -> bool {
 /// [`Error::Busy`] if another process holds the lock, [`Error::Foreign`] if another user owns the
 /// folder or may write it, [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
 pub fn remove_all(bpffs: &Path) -> Result<Option<Vec<String>>, Error> {
-    let lifted = Locked::find(bpffs)?.map(|locked| lift(&locked)).transpose()?;
+    let lifted = Locked::find(bpffs, &|_| {})?.map(|locked| lift(&locked)).transpose()?;
     if let Ok(hierarchy) = Hierarchy::find() {
         hierarchy.remove_made();
     }

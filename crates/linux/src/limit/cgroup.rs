@@ -186,7 +186,7 @@ impl Hierarchy {
             .map_err(|e| format!("process {pid}: {e}"))?;
         let path = text.lines().find_map(|line| line.strip_prefix("0::"));
         let path = path.ok_or_else(|| format!("process {pid} is in no cgroup v2"))?;
-        self.at(Path::new(path))
+        below_root(self.at(Path::new(path))?, &format!("process {pid}"))
     }
 
     /// As `systemctl show` says; where there is no systemd, the folder of that name.
@@ -200,7 +200,7 @@ impl Hierarchy {
         if let Some(Ok(said)) = asks.then(ask) {
             let path = String::from_utf8_lossy(&said.stdout).trim().to_string();
             if said.status.success() && !path.is_empty() {
-                return self.at(Path::new(&path));
+                return below_root(self.at(Path::new(&path))?, &format!("unit {unit:?}"));
             }
         }
         let named = |name: &str| name == unit;
@@ -294,6 +294,17 @@ fn pod_uids(logs: &Path, pod: &str) -> Vec<String> {
     uids
 }
 
+/// A cgroup that something other than its path names; the root would limit the whole host.
+fn below_root(cgroup: Cgroup, what: &str) -> Result<Cgroup, String> {
+    match cgroup.level {
+        0 => Err(format!(
+            "{what} is in the root of cgroup v2, whose limit would hold for the whole host: move \
+             it to a cgroup of its own, or write cgroup = \"/\" if the host is meant"
+        )),
+        _ => Ok(cgroup),
+    }
+}
+
 fn strip(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
@@ -359,6 +370,15 @@ mod tests {
         assert!(at(Target::Container("999999999999".into())).unwrap_err().contains("no cgroup"));
         assert!(at(Target::Unit("no-such.service".into())).unwrap_err().contains("no unit"));
         assert!(at(Target::Pod("no/such".into())).unwrap_err().contains("no pod"));
+    }
+
+    #[test]
+    fn the_root_is_a_target_by_its_path_alone() {
+        let (_tree, h) = tree("root");
+        let root = h.resolve(&Target::Path("/".into())).unwrap();
+        let said = below_root(root, "process 1").unwrap_err();
+        assert!(said.contains("process 1") && said.contains("whole host"), "{said}");
+        assert!(below_root(h.at(Path::new("a")).unwrap(), "process 2").is_ok());
     }
 
     #[test]

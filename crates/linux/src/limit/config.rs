@@ -29,18 +29,24 @@ use super::circles::on_circles;
 use super::keys::TARGETS;
 pub use super::keys::{FloorParams, HostParams, NotifyParams, Profile, Target, TargetParams};
 use super::layout::NAME_MAX;
-use millpond_core::Rate;
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
 use millpond_core::params::Params;
+use millpond_core::{Rate, Time};
 use millpond_scenario::Errors;
 use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// The name of millpond's own DCTCP, as a congestion control and as a pin.
 pub const DCTCP: &str = "mp_dctcp";
 /// So many names are looked through for the one that was meant.
 const CANDIDATES: usize = 100;
+/// The part of a second's bytes that a limit may carry beyond its rate, with a note or without.
+const EXCESS: f64 = 0.03;
+/// The bytes of a packet on Ethernet.
+const PACKET: u64 = 1_500;
+/// The most bytes that a packet has below IP: tunnels, tags, preamble and gap.
+const FRAMING_MOST: u64 = 256;
 /// Bytes of a name with the zero at its end: the kernel's TCP_CA_NAME_MAX.
 const NAME_SIZE: usize = 16;
 
@@ -189,6 +195,24 @@ fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut L
     if !(0.0..=4.0).contains(&limit.queue.bypass) {
         r.wrong(item, "bypass", "from 0 (never) to 4 times the drop threshold", None);
     }
+    read_sizes(r, item, &limit.queue);
+}
+
+/// Sizes with which no packet could pass, or each would be charged for far more than it is.
+fn read_sizes<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, queue: &LimitParams) {
+    for (key, size) in [("burst", queue.burst), ("mark", queue.mark), ("drop", queue.drop)] {
+        if let Some(size) = size.filter(|size| size.get() < PACKET) {
+            let message = format!("{size} is less than a packet: at least {PACKET}B");
+            r.wrong(item, key, message, None);
+        }
+    }
+    if queue.framing.get() > FRAMING_MOST {
+        let message = format!("a packet has at most {FRAMING_MOST}B below IP");
+        r.wrong(item, "framing", message, None);
+    }
+    if item.has("reference-rtt") && queue.reference_rtt < Time::from_us(1) {
+        r.wrong(item, "reference-rtt", "at least 1us: flows get signals in proportion to it", None);
+    }
 }
 
 fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
@@ -203,7 +227,7 @@ fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
     }
 }
 
-fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, pod: Option<&str>) {
+fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, names: [&Option<String>; 4]) {
     let given: Vec<&str> = TARGETS.into_iter().filter(|key| item.has(key)).collect();
     if let [first, second, ..] = given[..] {
         r.wrong(
@@ -213,8 +237,30 @@ fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, pod: Option<&st
             None,
         );
     }
-    if item.has("pod") && !pod.is_some_and(is_pod_name) {
+    for (key, name) in TARGETS.into_iter().zip(names) {
+        if let Some(problem) = name.as_deref().and_then(|name| name_problem(key, name)) {
+            r.wrong(item, key, problem, None);
+        }
+    }
+    let [.., pod] = names;
+    if item.has("pod") && !pod.as_deref().is_some_and(is_pod_name) {
         r.wrong(item, "pod", "a pod has a namespace and a name, such as \"shop/web-0\"", None);
+    }
+}
+
+/// Why a text cannot name a cgroup on any host.
+fn name_problem(key: &str, text: &str) -> Option<&'static str> {
+    let leaves = Path::new(text).components().any(|part| part == Component::ParentDir);
+    match key {
+        _ if text.is_empty() => Some("is empty"),
+        _ if text.contains(char::is_control) => Some("has a control character"),
+        "cgroup" if leaves => {
+            Some("leads out of the cgroup v2 mount: write the path below the mount, without ..")
+        }
+        "unit" | "container" if text.contains('/') => {
+            Some("a name has no slash: cgroup takes paths")
+        }
+        _ => None,
     }
 }
 
@@ -301,7 +347,10 @@ impl Config {
                 let mut limit = Limit::default();
                 read_limit(r, &mut item, &mut limit);
                 read_name(r, &item, limit.name());
-                read_targets(r, &item, limit.target.pod.as_deref());
+                read_targets(r, &item, limit.target.names());
+                if limit.target.pid == Some(0) {
+                    r.wrong(&item, "pid", "no process has the number 0", None);
+                }
                 if !names.insert(limit.name().to_string()) {
                     r.wrong(
                         &item,
@@ -329,7 +378,7 @@ impl Config {
                 let mut floor = FloorParams::default();
                 r.params(&mut item, &mut floor);
                 r.finish(&item);
-                read_targets(r, &item, floor.pod.as_deref());
+                read_targets(r, &item, floor.names());
                 if floor.target().is_none() {
                     r.missing(&item, "cgroup");
                 }
@@ -355,16 +404,35 @@ impl Config {
 
     /// Notes for the user, beside what is wrong.
     pub fn notes(&self) -> Vec<String> {
-        let own: Vec<&str> =
-            self.limits.iter().filter(|l| l.queue.has_own_thresholds()).map(Limit::name).collect();
-        let more = |n: usize| if n > 0 { format!(" and {n} more") } else { String::new() };
-        let named = own.iter().take(3).copied().collect::<Vec<_>>().join(", ")
-            + &more(own.len().saturating_sub(3));
-        let note = format!(
-            "at low rates burst, mark and drop are smaller than published where they are not set, \
-             so that no second carries 3 % more: {named}"
-        );
-        if own.is_empty() { Vec::new() } else { vec![note] }
+        let queues = |limit: &Limit| -> Vec<LimitParams> {
+            (0..2).filter(|&d| limit.covers(d)).map(|d| limit.queue(d)).collect()
+        };
+        let own = || self.limits.iter().filter(|l| l.queue.has_own_thresholds());
+        let exceeds = |l: &&Limit| queues(l).iter().any(|queue| queue.excess() > EXCESS);
+        let within: Vec<&str> = own().filter(|l| !exceeds(l)).map(Limit::name).collect();
+        let beyond: Vec<String> = own()
+            .filter(exceeds)
+            .map(|l| {
+                let most = queues(l).iter().map(LimitParams::excess).fold(0.0, f64::max);
+                format!("{} ({:.0} %)", l.name(), 100.0 * most)
+            })
+            .collect();
+        let mut notes = Vec::new();
+        if !within.is_empty() {
+            notes.push(format!(
+                "at low rates burst, mark and drop are smaller than published where they are not \
+                 set, so that no second carries 3 % more: {}",
+                first_names(&within)
+            ));
+        }
+        if !beyond.is_empty() {
+            notes.push(format!(
+                "at rates as low as these a few packets are more than 3 % of a second: the first \
+                 second of a burst may carry up to this much more: {}",
+                first_names(&beyond)
+            ));
+        }
+        notes
     }
 
     /// As a file that is read back as the same.
@@ -385,6 +453,14 @@ impl Config {
         }
         out
     }
+}
+
+/// The first three names of a list, and how many follow.
+fn first_names<T: AsRef<str>>(names: &[T]) -> String {
+    let named: Vec<&str> = names.iter().take(3).map(AsRef::as_ref).collect();
+    let more = names.len().saturating_sub(3);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &rest
 }
 
 /// The keys that are not as by default; `rate` always.
@@ -540,6 +616,23 @@ peers = ["10.0.0.0/8", "fd00::1"]
         has("[[limit]]\nname = \"a\"\nprofile = \"etd\"\n", "edt");
         has("[[limit]\n", "a.toml:1:");
         has("[[floor]]\nrate = \"1Mbps\"\n", "[[floor]] needs `cgroup`");
+        for (line, what) in [
+            ("cgroup = \"../../../etc\"", "a.toml:3:10: `cgroup`: leads out of the cgroup v2"),
+            ("cgroup = \"/a/../..\"", "a.toml:3:10: `cgroup`: leads out"),
+            ("cgroup = \"\"", "a.toml:3:10: `cgroup`: is empty"),
+            ("container = \"\"", "a.toml:3:13: `container`: is empty"),
+            ("unit = \"a/b.service\"", "a.toml:3:8: `unit`: a name has no slash"),
+            ("pid = 0", "a.toml:3:7: `pid`: no process"),
+            ("burst = \"1B\"", "a.toml:3:9: `burst`: 1B is less than a packet"),
+            ("mark = \"0B\"", "a.toml:3:8: `mark`"),
+            ("drop = \"1KB\"", "a.toml:3:8: `drop`"),
+            ("burst = \"-1KB\"", "a.toml:3:9"),
+            ("framing = \"1MB\"", "a.toml:3:11: `framing`: a packet has at most 256B"),
+            ("reference-rtt = \"0us\"", "a.toml:3:17: `reference-rtt`"),
+        ] {
+            has(&format!("[[limit]]\nname = \"a\"\n{line}\n"), what);
+        }
+        has("[[floor]]\ncgroup = \"../x\"\n", "a.toml:2:10: `cgroup`: leads out");
         let notify = "[[notify]]\nsecret = \"/s\"\npeers = [\"10.0.0.1\"]\n";
         has("[[notify]]\npeers = [\"10.0.0.1\"]\n", "[[notify]] needs `secret`");
         has("[[notify]]\nsecret = \"/s\"\n", "[[notify]] needs `peers`");
@@ -578,8 +671,25 @@ peers = ["10.0.0.0/8", "fd00::1"]
             Config::parse("a.toml", &(0..n).map(limit).collect::<String>(), &[]).unwrap()
         };
         assert!(limits(3, "1Gbps").notes().is_empty());
-        assert!(limits(3, "5Mbps").notes()[0].ends_with(": l0, l1, l2"));
-        assert!(limits(100, "5Mbps").notes()[0].ends_with(": l0, l1, l2 and 97 more"));
+        assert!(limits(3, "100Mbps").notes()[0].ends_with(": l0, l1, l2"));
+        assert!(limits(100, "100Mbps").notes()[0].ends_with(": l0, l1, l2 and 97 more"));
+    }
+
+    #[test]
+    fn three_percent_are_promised_only_where_they_hold() {
+        for direction in ["egress", "ingress", "both"] {
+            let notes = |rate: &str| {
+                let text = format!(
+                    "[[limit]]\nname = \"l\"\ncgroup = \"x\"\nrate = \"{rate}\"\ndirection = \
+                     \"{direction}\"\n"
+                );
+                Config::parse("a.toml", &text, &[]).unwrap().notes().join("\n")
+            };
+            assert_eq!(notes("1Gbps"), "");
+            assert!(notes("100Mbps").contains("no second carries 3 % more: l"), "{direction}");
+            let slow = notes("800Kbps");
+            assert!(!slow.contains("no second") && slow.contains("more: l ("), "{slow}");
+        }
     }
 
     #[test]

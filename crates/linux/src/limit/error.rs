@@ -74,10 +74,8 @@ pub enum Error {
         ours: u32,
     },
     /// Another copy holds the lock.
-    #[error(
-        "another millpond is changing the limits, for more than {0} s: try again when it is done"
-    )]
-    Busy(u64),
+    #[error("{0}: end it, or try again when it is done")]
+    Busy(String),
     /// Nothing is installed.
     #[error("no limits are installed")]
     Nothing,

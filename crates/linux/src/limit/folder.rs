@@ -18,7 +18,9 @@
 
 use super::Error;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps,
+};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -30,8 +32,11 @@ pub const FOLDER: &str = "millpond";
 const PARTS: [&str; 2] = ["maps", "links"];
 /// Where the parts of another layout are, while they are taken over.
 pub(super) const FORMER: &str = "former";
-/// How long to wait for another copy.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one holder of the lock may keep others waiting; a new holder has as long again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// When a waiting command names the holder, and how often again.
+const FIRST_NOTE: Duration = Duration::from_secs(1);
+const NOTES: Duration = Duration::from_secs(10);
 const OPEN: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// The bits by which others than its owner may write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -167,16 +172,17 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 pub struct Locked(Folder);
 
 impl Locked {
-    /// Makes the folder if it is missing, and waits for its lock.
+    /// Makes the folder if it is missing, and waits for its lock. Calls `tell` with the process
+    /// that holds it.
     ///
     /// # Errors
-    /// [`Error::Busy`] if another process holds the lock for too long, and the errors of
+    /// [`Error::Busy`] if one process holds the lock for too long, and the errors of
     /// [`Folder::find`].
-    pub fn make(bpffs: &Path) -> Result<Locked, Error> {
-        let start = Instant::now();
+    pub fn make(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Locked, Error> {
+        let mut wait = Wait::new(tell);
         loop {
             if let Some(folder) = Folder::make(bpffs)?
-                && let Some(locked) = Locked::take(folder, start)?
+                && let Some(locked) = Locked::take(folder, &mut wait)?
             {
                 return Ok(locked);
             }
@@ -187,10 +193,10 @@ impl Locked {
     ///
     /// # Errors
     /// As [`Locked::make`].
-    pub fn find(bpffs: &Path) -> Result<Option<Locked>, Error> {
-        let start = Instant::now();
+    pub fn find(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Option<Locked>, Error> {
+        let mut wait = Wait::new(tell);
         while let Some(folder) = Folder::find(bpffs)? {
-            if let Some(locked) = Locked::take(folder, start)? {
+            if let Some(locked) = Locked::take(folder, &mut wait)? {
                 return Ok(Some(locked));
             }
         }
@@ -198,14 +204,20 @@ impl Locked {
     }
 
     /// `None`: who had the lock has removed the folder.
-    fn take(folder: Folder, start: Instant) -> Result<Option<Locked>, Error> {
+    fn take(folder: Folder, wait: &mut Wait<'_>) -> Result<Option<Locked>, Error> {
         loop {
             match rustix::fs::flock(&folder.own, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(folder.is_there().then_some(Locked(folder))),
-                Err(Errno::WOULDBLOCK) if start.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(20));
+                Ok(()) => {
+                    // The time of the last access is when the lock was taken, for those who wait.
+                    let now = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+                    let times = Timestamps {
+                        last_access: now(rustix::fs::UTIME_NOW),
+                        last_modification: now(rustix::fs::UTIME_OMIT),
+                    };
+                    let _ = rustix::fs::futimens(&folder.own, &times);
+                    return Ok(folder.is_there().then_some(Locked(folder)));
                 }
-                Err(Errno::WOULDBLOCK) => return Err(Error::Busy(PATIENCE.as_secs())),
+                Err(Errno::WOULDBLOCK) => wait.on(&folder)?,
                 Err(e) => return Err(failed(&folder.path, e)),
             }
         }
@@ -259,6 +271,68 @@ impl Locked {
     /// [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed.
     pub fn clear(&self) -> Result<(), Error> {
         clear(&self.0.own, &self.0.path)
+    }
+}
+
+/// A wait for the lock.
+struct Wait<'a> {
+    tell: &'a dyn Fn(&str),
+    /// The process that holds it, and since when this one waits for that one.
+    holder: Option<u32>,
+    since: Instant,
+    next_note: Duration,
+}
+
+impl Wait<'_> {
+    fn new(tell: &dyn Fn(&str)) -> Wait<'_> {
+        Wait { tell, holder: None, since: Instant::now(), next_note: FIRST_NOTE }
+    }
+
+    /// Waits a moment for the holder of a folder's lock.
+    fn on(&mut self, folder: &Folder) -> Result<(), Error> {
+        let holder = folder.holder();
+        if holder != self.holder {
+            (self.holder, self.since, self.next_note) = (holder, Instant::now(), FIRST_NOTE);
+        }
+        let waited = self.since.elapsed();
+        if waited > PATIENCE {
+            return Err(Error::Busy(folder.described(holder)));
+        }
+        if waited > self.next_note {
+            (self.tell)(&format!("waiting: {}", folder.described(holder)));
+            self.next_note += NOTES;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        Ok(())
+    }
+}
+
+impl Folder {
+    /// The process that holds its lock, by /proc/locks; `None`: it is in another pid namespace, or
+    /// gone.
+    fn holder(&self) -> Option<u32> {
+        let stat = rustix::fs::fstat(&self.own).ok()?;
+        let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+        let file = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        // NUMBER: FLOCK ADVISORY WRITE PID DEVICE:INODE 0 EOF
+        let words = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut held = words.filter(|words| words.get(1) == Some(&"FLOCK"));
+        let of = held.find(|words| words.get(5) == Some(&file.as_str()))?;
+        of[4].parse().ok().filter(|pid| *pid != 0)
+    }
+
+    /// The process that changes the limits, and its time so far.
+    fn described(&self, holder: Option<u32>) -> String {
+        let who = holder.map_or("another millpond".to_string(), |pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            format!("process {pid} ({})", line.trim())
+        });
+        let taken = rustix::fs::fstat(&self.own).map_or(0, |stat| stat.st_atime);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seconds = now.map_or(0, |now| (now.as_secs() as i64).saturating_sub(taken));
+        format!("{who} has been changing the limits for {seconds} s")
     }
 }
 

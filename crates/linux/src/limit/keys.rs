@@ -134,15 +134,24 @@ fn target(keys: [&Option<String>; 4]) -> Option<Target> {
 impl TargetParams {
     /// Its cgroup; `None` for a scope that others name.
     pub fn target(&self) -> Option<Target> {
-        let named = target([&self.cgroup, &self.unit, &self.container, &self.pod]);
-        named.or(self.pid.map(Target::Pid))
+        target(self.names()).or(self.pid.map(Target::Pid))
+    }
+
+    /// The values of its first four [`TARGETS`].
+    pub(super) fn names(&self) -> [&Option<String>; 4] {
+        [&self.cgroup, &self.unit, &self.container, &self.pod]
     }
 }
 
 impl FloorParams {
     /// Its cgroup.
     pub fn target(&self) -> Option<Target> {
-        target([&self.cgroup, &self.unit, &self.container, &self.pod])
+        target(self.names())
+    }
+
+    /// The values of its first four [`TARGETS`].
+    pub(super) fn names(&self) -> [&Option<String>; 4] {
+        [&self.cgroup, &self.unit, &self.container, &self.pod]
     }
 }
 

@@ -53,7 +53,7 @@ fn all_is_refused(place: &Place, victim: &Path, why: &str) {
         apply::remove_all(&place.bpffs).map(drop),
         place.apply(&file).map(drop),
         show::read(&place.bpffs, None).map(drop),
-        Session::existing(&place.bpffs).map(drop),
+        Session::existing(&place.bpffs, &|_| {}).map(drop),
     ];
     for said in said {
         let error = said.expect_err("refused");

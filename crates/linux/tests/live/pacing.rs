@@ -53,7 +53,7 @@ impl Drop for Connections {
 }
 
 fn set(place: &Place, key: &str, value: &str) {
-    let mut session = Session::existing(&place.bpffs).unwrap();
+    let mut session = Session::existing(&place.bpffs, &|_| {}).unwrap();
     let sources = session.set("t", &[(key.into(), value.into())]).unwrap();
     let done = session.install(sources, false).unwrap();
     assert_eq!(done.notes, Vec::<String>::new());
