@@ -96,7 +96,7 @@ pub struct Program {
     /// By rank with a send on another NIC than 0: the highest number, and the line or operation of
     /// the first such send.
     pub nics: BTreeMap<u32, (u8, String)>,
-    /// What the file asks for and a run does not do: place, key, and the likely effect.
+    /// Demands of the file that a run does not follow: place, key, and the likely effect.
     pub notes: Vec<String>,
 }
 
