@@ -313,7 +313,7 @@ impl Comparison {
     fn prepared(&self, arm: &Arm, seed: u64, options: &Options<'_>) -> Result<Plan, Error> {
         let began = Instant::now();
         let plan = Plan::new(arm.plan(&self.scenario, Some(seed))?, &arm.overrides);
-        plan.since(began).prepared(options.world_of(arm.world))
+        plan.since(began).prepared(|plan| options.world_of(arm.world).prepare(plan))
     }
 
     /// Prepares every arm of a world that has the machine for itself, and says how long all will

@@ -1,6 +1,6 @@
 //! A plan: what a world runs.
 
-use crate::{Error, Time, World};
+use crate::{Error, Time};
 use millpond_scenario::plan::Plan as Detail;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,10 +38,13 @@ impl Plan {
         Plan { setup: began.elapsed(), ..self }
     }
 
-    /// The plan as this world runs it.
-    pub(crate) fn prepared(&self, world: &dyn World) -> Result<Plan, Error> {
+    /// The plan as a world prepares it.
+    pub(crate) fn prepared(
+        &self,
+        prepare: impl FnOnce(&Plan) -> Result<Plan, Error>,
+    ) -> Result<Plan, Error> {
         let began = Instant::now();
-        let own = world.prepare(self)?;
+        let own = prepare(self)?;
         Ok(Plan { setup: self.setup + began.elapsed(), ..own })
     }
 

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// If the world does not support the plan, or a temporary file cannot be written. A failed audit is
 /// no error but the summary's status.
 pub fn run(plan: &Plan, options: &Options<'_>) -> Result<Summary, Error> {
-    let plan = &plan.prepared(options.world)?.on(options.threads);
+    let plan = &plan.prepared(|plan| options.world.prepare(plan))?.on(options.threads);
     let mut writer = RunWriter::in_memory(header(plan.detail(), options.world.kind()))?;
     begin(plan, &mut writer)?;
     options.world.note(plan).into_iter().for_each(|note| options.control.note(&note));
@@ -105,7 +105,7 @@ pub fn run_into(
     folder: impl AsRef<Path>,
     options: &Options<'_>,
 ) -> Result<Written, Error> {
-    let plan = &plan.prepared(options.world)?.on(options.threads);
+    let plan = &plan.prepared(|plan| options.world.prepare(plan))?.on(options.threads);
     let detail = plan.detail();
     let owner = Owner { variant: detail.variant.clone(), ..Owner::new(Kind::Run, &detail.name) };
     let folder = Folder::create(folder.as_ref(), &owner, options.force)?;

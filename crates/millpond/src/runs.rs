@@ -126,7 +126,8 @@ impl Sweeper<'_> {
         let plan = plan.map_err(|errors| errors.to_string())?;
         let dir = self.folder.begin(run).map_err(|e| e.to_string())?;
         let plan = Plan::new(plan, &recipe.overrides).on(Some(1)).since(began);
-        let plan = plan.prepared(self.options.world).map_err(|e| e.to_string())?;
+        let plan =
+            plan.prepared(|plan| self.options.world.prepare(plan)).map_err(|e| e.to_string())?;
         let open = |header| RunWriter::keeping(self.keep, &dir, header);
         let done = write(&plan, open, None, None, self.options);
         match done.map(|summary| summary.status) {

@@ -36,8 +36,11 @@ pub struct Scenario {
     shows: Vec<String>,
     /// The variants that are compared; empty: all.
     chosen: Vec<String>,
-    /// Of a run's manifest: what is worked into its scenario.
+    /// Of a run's manifest: the variant that is worked into its scenario, with its description and
+    /// the run's warnings. A mechanism's counterpart may be in a variant that the manifest lacks.
     variant: Option<String>,
+    variant_about: String,
+    warnings: Option<Vec<String>>,
     worked_in: Vec<(String, String)>,
 }
 
@@ -55,7 +58,9 @@ impl Scenario {
         let pairs = manifest.overrides.iter().filter_map(|text| text.split_once('='));
         let worked_in = pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect();
         let text = text.with_base(&manifest.base.unwrap_or_default());
-        Ok(Scenario { variant: manifest.variant, worked_in, ..text.into() })
+        let Manifest { variant, variant_about, warnings, .. } = manifest;
+        let warnings = Some(warnings);
+        Ok(Scenario { variant, variant_about, warnings, worked_in, ..text.into() })
     }
 
     /// Reads a text. Messages call it `name`; without its extension it is the scenario's name where
@@ -192,7 +197,13 @@ impl Scenario {
         if !self.shows.is_empty() {
             plan.shows = self.shown(variant, &self.set)?;
         }
-        plan.variant = plan.variant.or_else(|| self.variant.clone());
+        if plan.variant.is_none() {
+            plan.variant.clone_from(&self.variant);
+            plan.variant_about.clone_from(&self.variant_about);
+        }
+        if let Some(known) = self.warnings.as_ref().filter(|_| self.set.is_empty()) {
+            plan.warnings.retain(|warning| known.contains(warning));
+        }
         let overrides: Vec<_> = self.worked_in.iter().chain(&self.set).cloned().collect();
         Ok(Plan::new(plan, &overrides).since(began))
     }
@@ -245,6 +256,8 @@ impl From<Text> for Scenario {
             shows: Vec::new(),
             chosen: Vec::new(),
             variant: None,
+            variant_about: String::new(),
+            warnings: None,
             worked_in: Vec::new(),
         }
     }

@@ -89,8 +89,8 @@ fn thresholds_of_arriving_packets_are_times() {
         (Some(Bytes(100_000)), Some(Bytes(200_000))),
         "told before it is dropped"
     );
-    let given = LimitParams { mark: Some(Bytes(800_000)), ..gigabit() }.arriving();
-    assert_eq!((given.mark, given.drop), (Some(Bytes(800_000)), Some(Bytes(1_600_000))));
+    let given = LimitParams { mark: Some(Bytes(2_000_000)), ..gigabit() }.arriving();
+    assert_eq!((given.mark, given.drop), (Some(Bytes(2_000_000)), Some(Bytes(4_000_000))));
 }
 
 fn verdict(behind: i64, ask: Ask, draw: u32) -> u32 {

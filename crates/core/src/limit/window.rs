@@ -92,19 +92,19 @@ mod tests {
     fn it_halves_with_each_tenth_of_the_way_to_drop() {
         let settings = held(1_000_000_000, Form::Credit);
         let at = |tenths: i64| window(&settings, settings.drop * tenths / 10, 20, MSS);
-        // 10 ms of 1 Gb/s and the round trip are 1,252,500 bytes.
-        assert!(at(0).abs_diff(1_252_500) < 2_000, "{}", at(0));
-        assert_eq!(at(5), at(0), "at mark, not beyond");
+        // 20 ms of 1 Gb/s and the round trip are 2,502,500 bytes.
+        assert!(at(0).abs_diff(2_502_500) < 2_000, "{}", at(0));
+        assert_eq!(window(&settings, settings.mark, 20, MSS), at(0), "at mark, not beyond");
         assert_eq!(window(&settings, i64::MIN, 20, MSS), at(0), "and with credit");
-        for (tenths, of) in [(6, 64), (7, 128), (8, 256)] {
-            let expected = 1_252_500 / of;
+        for (tenths, of) in [(3, 8), (6, 64), (8, 256)] {
+            let expected = 2_502_500 / of;
             assert!(
                 at(tenths).abs_diff(expected) <= expected / 100,
                 "{} at {tenths}, not {expected}",
                 at(tenths)
             );
         }
-        assert_eq!(at(9), MSS, "fewer than three segments are one");
+        assert_eq!(at(10), MSS, "fewer than three segments are one");
         assert_eq!(at(30), MSS);
     }
 
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_long_round_trip_has_room_for_what_the_limit_carries() {
         let settings = held(1_000_000_000, Form::Credit);
-        // 10 ms carry 1.25 MB; an octave is 15 ms, and drop is at 10.
+        // 10 ms carry 1.25 MB; an octave is 15 ms, and drop is at 20.
         let least = window(&settings, settings.drop, 10_000, MSS);
         assert!((1_500_000..1_700_000).contains(&least), "{least}");
         assert_eq!(

@@ -17,6 +17,7 @@ use super::node::Node;
 use super::order::Order;
 use super::shaping::Shaper;
 use super::state::State;
+use super::supervise::PANICKED;
 use super::table::Place;
 use super::uplink::Uplink;
 use crate::dataplane::buffers::Buffers;
@@ -31,7 +32,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
-pub(super) use workers::PANICKED;
 use workers::Team;
 
 mod change;

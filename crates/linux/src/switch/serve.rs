@@ -17,16 +17,12 @@ use super::error::Error;
 use super::journal;
 use super::run::Switch;
 use super::scheduling;
-use super::state::State;
+use super::state::{State, UNSAVED};
 use super::supervise;
 use crate::dataplane::fault;
 use crate::metrics;
 use log::LevelFilter;
 use std::net::SocketAddr;
-
-/// The note of a switch whose state folder has no copy of its configuration.
-pub const UNSAVED: &str = "the configuration is not saved, so `remove NAME`, `connect` and a \
-                           restart without a file take an earlier one";
 
 /// Serves until a request stops it, or until it is killed. `config` replaces the configuration that
 /// was applied last. Logs events to standard error, down to `level`.

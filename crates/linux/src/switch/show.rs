@@ -6,8 +6,7 @@ use super::control;
 use super::error::Error;
 use super::overlay;
 use super::reading::{AddressReading, FlowReading, PathReading, Reading, WorkerReading};
-use super::serve::UNSAVED;
-use super::state::State;
+use super::state::{State, UNSAVED};
 use crate::dataplane::port::{shared, vhost};
 use std::fmt::Write;
 

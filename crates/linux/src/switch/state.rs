@@ -26,6 +26,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The note of a switch whose state folder has no copy of its configuration.
+pub const UNSAVED: &str = "the configuration is not saved, so `remove NAME`, `connect` and a \
+                           restart without a file take an earlier one";
+
 /// The most bytes of a process's number.
 const NUMBER_MAX: u64 = 16;
 /// How long a change waits for another.

@@ -7,11 +7,12 @@
 //! that finds no configuration or another switch, since `remove` or `apply` came first, ends.
 
 use super::error::Error;
-use super::run::PANICKED;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, exit};
 use std::time::{Duration, Instant};
 
+/// The exit status of a process one of whose threads has panicked, as of a panic.
+pub(super) const PANICKED: i32 = 101;
 /// The variable that counts a supervised process's restarts.
 const RESTARTS: &str = "MILLPOND_SWITCH_RESTARTS";
 /// The wait before the first restart, which doubles with each further one.

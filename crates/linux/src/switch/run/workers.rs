@@ -20,15 +20,13 @@ use crate::switch::error::Error;
 use crate::switch::order::{Handed, Order};
 use crate::switch::reading::{FlowReading, Reading};
 use crate::switch::state::State;
+use crate::switch::supervise::PANICKED;
 use crate::switch::table::Place;
 use crate::tunnel::session;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::{Builder, JoinHandle};
-
-/// The exit status of a process one of whose workers has panicked, as of a panic.
-pub(in crate::switch) const PANICKED: i32 = 101;
 
 /// A worker's place among the workers of its switch.
 #[derive(Default)]
