@@ -7,7 +7,6 @@
 
 use std::path::Path;
 
-use crate::told::{Fate, Told};
 use crate::{Error, Result};
 
 /// A file.
@@ -133,21 +132,12 @@ impl<'s> Words<'s> {
         rest
     }
 
-    /// The lines from the next word's on, which lie behind the last thing that was announced.
-    pub fn surplus(&self, source: &Source, last: &str) -> Option<Told> {
-        let rest = self.words.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let (first, _) = rest[0];
-        let line = rest.iter().take_while(|(line, _)| *line == first).map(|(_, word)| *word);
-        let mut lines: Vec<usize> = rest.iter().map(|(line, _)| *line).collect();
+    /// The lines, from the next word's on.
+    pub fn lines_left(&self) -> usize {
+        let mut lines: Vec<usize> =
+            self.words.iter().skip(self.at).map(|(line, _)| *line).collect();
         lines.dedup();
-        Some(Told {
-            place: format!("{}:{first}", source.name),
-            text: line.collect::<Vec<_>>().join(" "),
-            fate: Fate::LeftOut(format!(
-                "{} lines behind {last} that the file announces are not read, as there",
-                lines.len()
-            )),
-        })
+        lines.len()
     }
 }
 
@@ -163,9 +153,7 @@ mod tests {
         let mut words = source.words();
         assert_eq!((words.left_in_line(), words.next("one").unwrap()), (2, (1, "a")));
         assert!(words.whole("two").unwrap_err().to_string().starts_with("x:1: two: \"b\" is not"));
-        let left = words.surplus(&source, "the first").unwrap();
-        assert_eq!((&left.place[..], &left.text[..]), ("x:1", "b"));
-        assert!(matches!(left.fate, Fate::LeftOut(text) if text.starts_with("3 lines behind")));
+        assert_eq!(words.lines_left(), 2);
         let (_, _) = (words.next("").unwrap(), words.next("").unwrap());
         assert_eq!(
             words.next("a link").unwrap_err().to_string(),

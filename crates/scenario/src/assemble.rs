@@ -100,14 +100,18 @@ pub(crate) fn assemble(
         limits,
         failures,
         capture,
-        engine: EnginePlan {
-            general_ports: s.engine.ports == Ports::General,
-            one_partition: s.engine.partitions == Partitions::One,
-        },
+        engine: engine(s.engine.ports, s.engine.partitions),
         warnings: Vec::new(),
         resolved,
         base,
     })
+}
+
+fn engine(ports: Ports, partitions: Partitions) -> EnginePlan {
+    EnginePlan {
+        general_ports: ports == Ports::General,
+        one_partition: partitions == Partitions::One,
+    }
 }
 
 /// The traffic, and what is wrong with its end and its hosts' ways.
@@ -306,6 +310,24 @@ fn of_file(name: &str) -> String {
     format!("traffic.{name}.file")
 }
 
+/// The file of traffic by rank programs, its digest and its form.
+fn program_of(
+    kind: &mut TrafficParams,
+) -> Option<(&mut ProgramFile, &mut Option<String>, ProgramForm)> {
+    match kind {
+        TrafficParams::Goal(GoalParams { file, digest, .. }) => {
+            Some((file, digest, ProgramForm::Goal))
+        }
+        TrafficParams::Simai(SimaiParams { file, digest, iterations, .. }) => {
+            Some((file, digest, ProgramForm::Simai(*iterations)))
+        }
+        TrafficParams::Chakra(ChakraParams { file, groups, digest, .. }) => {
+            Some((file, digest, ProgramForm::Chakra(groups.clone())))
+        }
+        _ => None,
+    }
+}
+
 /// Reads rank programs.
 fn load_program(
     file: &mut ProgramFile,
@@ -325,6 +347,11 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
     let mut traffic = std::mem::take(&mut s.traffic);
     for t in &mut traffic {
         let name = t.name();
+        if let Some((file, digest, form)) = program_of(&mut t.kind) {
+            load_program(file, digest, form, files, &mut report.warnings)
+                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
+            continue;
+        }
         match &mut t.kind {
             TrafficParams::Poisson(p) => {
                 let SizeSpec::File { path, shape, digest, points } = &mut p.sizes else { continue };
@@ -332,30 +359,6 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                     Ok((cdf, now)) => (*points, *digest) = (Some(cdf), Some(now)),
                     Err(problem) => report.add(s.place(&format!("traffic.{name}.sizes")), problem),
                 }
-            }
-            TrafficParams::Goal(GoalParams { file, digest, .. }) => {
-                load_program(file, digest, ProgramForm::Goal, files, &mut report.warnings)
-                    .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
-            }
-            TrafficParams::Simai(SimaiParams { file, digest, iterations, .. }) => {
-                load_program(
-                    file,
-                    digest,
-                    ProgramForm::Simai(*iterations),
-                    files,
-                    &mut report.warnings,
-                )
-                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
-            }
-            TrafficParams::Chakra(ChakraParams { file, groups, digest, .. }) => {
-                load_program(
-                    file,
-                    digest,
-                    ProgramForm::Chakra(groups.clone()),
-                    files,
-                    &mut report.warnings,
-                )
-                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
             }
             TrafficParams::Flows(p) => {
                 let at = s.place(&format!("traffic.{name}"));

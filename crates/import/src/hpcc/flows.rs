@@ -110,7 +110,13 @@ pub(super) fn read(
     if flows.is_empty() {
         return Err(source.wrong(1, "there are no flows"));
     }
-    imported.told.extend(words.surplus(source, &format!("the last of {count} flows")));
+    let rest = words.lines_left();
+    if rest > 0 {
+        imported.facts.push(format!(
+            "{}: {rest} lines behind the last of the {count} flows are not read, as there",
+            source.name
+        ));
+    }
     Ok(list(source, flows, imported))
 }
 

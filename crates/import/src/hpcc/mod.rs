@@ -59,7 +59,6 @@ fn of(name: &str, config: Config) -> Result<Imported> {
     let topology = topology::read(&source, &mut imported.facts)?;
     config.becomes("TOPOLOGY_FILE", format!("{name}-topology.json"));
     imported.facts.extend(about(&topology, &source));
-    imported.told.extend(topology.left.clone());
     let payload = config.whole("PACKET_PAYLOAD_SIZE").filter(|bytes| *bytes > 0).unwrap_or(1000);
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
     let (traffic, begin, files) = traffic(name, &config, fork, &topology, payload, &mut imported)?;

@@ -11,7 +11,6 @@ use millpond_core::Rate;
 
 use crate::network::{Link, Network};
 use crate::source::{Source, Words};
-use crate::told::Told;
 use crate::{Result, units};
 
 /// The network, and what it lacks.
@@ -23,8 +22,6 @@ pub(super) struct Topology {
     pub bare_rates: usize,
     /// The first line that has values behind the error rate.
     pub surplus: Option<usize>,
-    /// Lines behind the last link.
-    pub left: Option<Told>,
 }
 
 impl Topology {
@@ -145,7 +142,6 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
         nvswitches: kinds.iter().filter(|(_, is_nv)| **is_nv).map(|(node, _)| *node).collect(),
         bare_rates: 0,
         surplus: None,
-        left: None,
     };
     for at in 0..link_count {
         let what = format!("link {} of {link_count}", at + 1);
@@ -154,7 +150,6 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
         topology.surplus = topology.surplus.or((surplus > 0).then_some(link.line));
         topology.network.links.push(link);
     }
-    topology.left = words.surplus(source, &format!("the last of {link_count} links"));
     topology.network.check(source)?;
     topology.network.divide_forwarding_hosts();
     Ok(topology)
