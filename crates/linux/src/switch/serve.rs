@@ -101,19 +101,22 @@ pub fn serve(
             .map_err(|e| Error::kernel(format!("listening on {address}"), e))?;
         log::info!("metrics at http://{address}/metrics");
     }
-    for peer in
-        applied.peers().iter().map(|name| applied.peer(name)).filter(|peer| peer.key.is_none())
-    {
-        log::warn!(
-            "NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are",
-            peer.name
-        );
-    }
+    warn_of_open_peers(&applied);
     let mut switch = Switch::with_workers(state.clone(), applied, &asking, requests, wake)?;
     switch.unsaved = unsaved;
     control::listen(state, asking)?;
     drop(changing);
     switch.run()
+}
+
+fn warn_of_open_peers(config: &Config) {
+    let peers = config.peers();
+    for peer in peers.iter().map(|name| config.peer(name)).filter(|peer| peer.key.is_none()) {
+        log::warn!(
+            "NOT AUTHENTICATED: paths to {} have no key, and are trusted as wires are",
+            peer.name
+        );
+    }
 }
 
 /// A port takes three descriptors, and a shell allows a process 1,024.

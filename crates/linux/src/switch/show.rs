@@ -5,7 +5,9 @@
 use super::control;
 use super::error::Error;
 use super::overlay;
-use super::reading::{AddressReading, FlowReading, PathReading, Reading, WorkerReading};
+use super::reading::{
+    AddressReading, FlowReading, PathReading, PortReading, Reading, WorkerReading,
+};
 use super::state::{State, UNSAVED};
 use crate::dataplane::port::{shared, vhost};
 use std::fmt::Write;
@@ -198,34 +200,18 @@ impl Reading {
                 rate(c.sent_bytes, old.map(|o| o.counters.sent_bytes)),
                 c.dropped.values().sum::<u64>(),
             );
-            if let Some(reason) = &port.reason {
-                let _ = writeln!(out, "  waits: {reason}");
-            }
-            if !port.trunk.is_empty() {
-                let numbers: Vec<String> = port.trunk.iter().map(u16::to_string).collect();
-                let _ = writeln!(out, "  a trunk of VLAN {}", numbers.join(", "));
-            }
-            if let Some(note) = port.loop_note() {
-                let _ = writeln!(out, "  {note}");
-            }
-            if port.slowed {
-                let _ = writeln!(out, "  its senders are made to wait");
-            }
-            if let Some(shared) = &port.shared {
-                shared_lines(&mut out, shared);
-            }
-            if let Some(guest) = &port.guest {
-                guest_lines(&mut out, guest);
-            }
-            importance::lines(&mut out, port.importance.as_ref());
-            for (reason, count) in &c.dropped {
-                let _ = writeln!(out, "  dropped, {reason}: {count}");
-            }
+            port_lines(&mut out, port);
         }
         if let Some(reason) = &self.unsaved {
             let _ = writeln!(out, "{UNSAVED}: {reason}");
         }
         self.paths_table(before, &mut out);
+        self.fault_lines(&mut out);
+        self.workers.iter().enumerate().for_each(|(number, it)| worker_line(&mut out, number, it));
+        out
+    }
+
+    fn fault_lines(&self, out: &mut String) {
         if let Some(count) = self.restarts.filter(|count| *count > 0) {
             let _ = writeln!(out, "RESTARTED {count} times by its supervisor: see the log");
         }
@@ -237,8 +223,6 @@ impl Reading {
                 self.faults.count, last.work, last.message, last.length
             );
         }
-        self.workers.iter().enumerate().for_each(|(number, it)| worker_line(&mut out, number, it));
-        out
     }
 
     fn paths_table(&self, before: Option<&Reading>, out: &mut String) {
@@ -283,6 +267,33 @@ impl Reading {
         for (reason, count) in &e.dropped {
             let _ = writeln!(out, "  dropped, {reason}: {count}");
         }
+    }
+}
+
+/// The lines below a port's own.
+fn port_lines(out: &mut String, port: &PortReading) {
+    if let Some(reason) = &port.reason {
+        let _ = writeln!(out, "  waits: {reason}");
+    }
+    if !port.trunk.is_empty() {
+        let numbers: Vec<String> = port.trunk.iter().map(u16::to_string).collect();
+        let _ = writeln!(out, "  a trunk of VLAN {}", numbers.join(", "));
+    }
+    if let Some(note) = port.loop_note() {
+        let _ = writeln!(out, "  {note}");
+    }
+    if port.slowed {
+        let _ = writeln!(out, "  its senders are made to wait");
+    }
+    if let Some(shared) = &port.shared {
+        shared_lines(out, shared);
+    }
+    if let Some(guest) = &port.guest {
+        guest_lines(out, guest);
+    }
+    importance::lines(out, port.importance.as_ref());
+    for (reason, count) in &port.counters.dropped {
+        let _ = writeln!(out, "  dropped, {reason}: {count}");
     }
 }
 
@@ -340,7 +351,7 @@ fn path_lines(path: &PathReading, before: Option<&Reading>, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::super::peer::Health;
-    use super::super::reading::{EdgeReading, PeerReading, PortReading, PortState};
+    use super::super::reading::{EdgeReading, PeerReading, PortState};
     use super::*;
     use crate::dataplane::counters;
     use crate::dataplane::fault::{Fault, Faults};
