@@ -190,26 +190,7 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
             "clients = 1\nservers = 1\nconnections = {}\nresponse = {size}\n",
             1 + dice.below(3)
         ),
-        "collective" => {
-            let op = dice.pick(&[
-                "op = \"all-reduce\"\nslices = 2\nchunk = 20000\n",
-                "algorithm = \"double-binary-tree\"\nchunk = 9999\n",
-                "algorithm = \"halving-doubling\"\ncompute = \"5us\"\ncompute-jitter = 0.3\n",
-                "op = \"all-to-all\"\nalgorithm = \"linear\"\nskew = 1.5\n",
-                "op = \"all-to-all\"\nalgorithm = \"bruck\"\nstragglers = [\"0\"]\n",
-                "op = \"pipeline\"\nmicro-batches = 3\nforward = \"3us\"\n",
-                "op = \"broadcast\"\nplacement = \"random\"\ngap = \"20us\"\n",
-                "op = \"all-reduce\"\nalgorithm = \"hierarchical\"\ngroup = 2\n",
-                "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 2\n",
-                "op = \"all-gather\"\nchannels = 2\n",
-                "op = \"reduce-scatter\"\nstraggler-delay = \"90us\"\nstragglers = [\"1\"]\n",
-                "op = \"barrier\"\n",
-            ]);
-            let size = if op.contains("barrier") { "1" } else { size };
-            let more = dice.pick(&["", "", "gap = \"20us\"\n", "connections = \"per-message\"\n"]);
-            let more = if op.contains("gap") { "" } else { more };
-            format!("{op}size = {size}\nrepeat = {}\n{more}", 1 + dice.below(3))
-        }
+        "collective" => collective(size, dice),
         "simai" => {
             let file = common::root().join("scenarios/ai/layers.txt");
             format!("file = {file:?}\n")
@@ -242,6 +223,28 @@ fn traffic(name: &str, kind: &str, hosts: u32, dice: &mut Dice) -> String {
         _ => format!("size = {size}\n"),
     };
     format!("[[traffic]]\nname = \"{name}\"\nkind = \"{kind}\"\n{keys}")
+}
+
+/// The keys of a collective.
+fn collective(size: &str, dice: &mut Dice) -> String {
+    let op = dice.pick(&[
+        "op = \"all-reduce\"\nslices = 2\nchunk = 20000\n",
+        "algorithm = \"double-binary-tree\"\nchunk = 9999\n",
+        "algorithm = \"halving-doubling\"\ncompute = \"5us\"\ncompute-jitter = 0.3\n",
+        "op = \"all-to-all\"\nalgorithm = \"linear\"\nskew = 1.5\n",
+        "op = \"all-to-all\"\nalgorithm = \"bruck\"\nstragglers = [\"0\"]\n",
+        "op = \"pipeline\"\nmicro-batches = 3\nforward = \"3us\"\n",
+        "op = \"broadcast\"\nplacement = \"random\"\ngap = \"20us\"\n",
+        "op = \"all-reduce\"\nalgorithm = \"hierarchical\"\ngroup = 2\n",
+        "op = \"all-to-all\"\nalgorithm = \"pxn\"\ngroup = 2\n",
+        "op = \"all-gather\"\nchannels = 2\n",
+        "op = \"reduce-scatter\"\nstraggler-delay = \"90us\"\nstragglers = [\"1\"]\n",
+        "op = \"barrier\"\n",
+    ]);
+    let size = if op.contains("barrier") { "1" } else { size };
+    let more = dice.pick(&["", "", "gap = \"20us\"\n", "connections = \"per-message\"\n"]);
+    let more = if op.contains("gap") { "" } else { more };
+    format!("{op}size = {size}\nrepeat = {}\n{more}", 1 + dice.below(3))
 }
 
 /// The file of a random rank program: rounds of computations and messages between random ranks,

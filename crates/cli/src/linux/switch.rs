@@ -84,19 +84,22 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         }
         SwitchAction::Mirror(what) => mirror(&state, what)?,
         SwitchAction::Cni => answer_runtime(&state, &program)?,
-        SwitchAction::Demo(demo) => {
-            watch::catch_interrupts();
-            match &demo.which {
-                SwitchDemo::Presto(how) => demo_presto(how)?,
-                SwitchDemo::Bridge(how) => demo_bridge(how)?,
-                SwitchDemo::Backdraft(how) => demo_backdraft(how)?,
-            }
-            if watch::interrupted() {
-                return Err(Failure::Stopped("the runs so far are above".into()));
-            }
-        }
+        SwitchAction::Demo(demo) => run_demo(&demo.which)?,
     }
     Ok(())
+}
+
+fn run_demo(demo: &SwitchDemo) -> Result<(), Failure> {
+    watch::catch_interrupts();
+    match demo {
+        SwitchDemo::Presto(how) => demo_presto(how)?,
+        SwitchDemo::Bridge(how) => demo_bridge(how)?,
+        SwitchDemo::Backdraft(how) => demo_backdraft(how)?,
+    }
+    match watch::interrupted() {
+        true => Err(Failure::Stopped("the runs so far are above".into())),
+        false => Ok(()),
+    }
 }
 
 /// Prints what the kernel offers for a switch; an error if a switch cannot work.

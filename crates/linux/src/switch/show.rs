@@ -356,6 +356,11 @@ mod tests {
     use crate::dataplane::counters;
     use crate::dataplane::fault::{Fault, Faults};
 
+    fn fault() -> Fault {
+        let [work, message, frame] = ["port a", "a.rs:7: broken", "0200"].map(String::from);
+        Fault { unix_s: 1, work, message, length: 66, frame }
+    }
+
     /// A reading with a port, a path and a peer that have something to report.
     fn reading() -> Reading {
         let counters = counters::Reading {
@@ -403,20 +408,14 @@ mod tests {
             counters: counters::Reading::default(),
         };
         let (paths, edge) = (vec![path], EdgeReading::default());
+        let overlay = overlay::Reading { speaks: true, forged: 3, ..overlay::Reading::default() };
         Reading {
             schema,
             pid: 7,
             uptime_s: 2.0,
             ports,
             paths,
-            peers: vec![PeerReading {
-                name: "p".into(),
-                overlay: Some(overlay::Reading {
-                    speaks: true,
-                    forged: 3,
-                    ..overlay::Reading::default()
-                }),
-            }],
+            peers: vec![PeerReading { name: "p".into(), overlay: Some(overlay) }],
             edge,
             addresses: 4,
             flows: 0,
@@ -425,16 +424,7 @@ mod tests {
             bursts: 9,
             sleeps: 8,
             restarts: Some(2),
-            faults: Faults {
-                count: 3,
-                last: vec![Fault {
-                    unix_s: 1,
-                    work: "port a".into(),
-                    message: "a.rs:7: broken".into(),
-                    length: 66,
-                    frame: "0200".into(),
-                }],
-            },
+            faults: Faults { count: 3, last: vec![fault()] },
             unsaved: None,
             workers: vec![WorkerReading { sent: 17, ..WorkerReading::default() }; 2],
         }
