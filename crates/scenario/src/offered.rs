@@ -281,6 +281,6 @@ mod tests {
         assert_eq!(notes("warm-up = \"20ms\"", "90ms"), "");
         assert!(notes("", "5ms").contains("no steady state"));
         let emptying = notes("warm-up = \"20ms\"; until = \"flows-complete\"", "90ms");
-        assert!(emptying.contains("ends at 90.0ms"), "{emptying}");
+        assert!(emptying.contains("ends at 90ms"), "{emptying}");
     }
 }

@@ -166,8 +166,9 @@ impl Hierarchy {
         self.made().iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 
-    /// A path as a user writes it: absolute below the mount, or relative to it.
+    /// A path as a user writes it: absolute below the mount, relative to it, or `/` for its root.
     fn given(&self, path: &Path) -> Result<Cgroup, String> {
+        let path = if path == Path::new("/") { &self.root } else { path };
         if path.is_absolute() && !path.starts_with(&self.root) {
             let known = format!("cgroup v2 is mounted at {}", self.root.display());
             return Err(format!("{} is not below it: {known}", path.display()));
