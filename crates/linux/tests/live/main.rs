@@ -249,8 +249,8 @@ fn a_sender_on_another_host_is_told() {
         "{sent} sent, {received} received, {heeded} heeded"
     );
     assert!(fewer(&with) || !is_prompt, "{} drops with, {} without", with.dropped, without.dropped);
-    // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times the
-    // limit holds as without.
+    // Another secret: nothing is believed. A peer that is none: nothing is sent. Both times there
+    // is congestion, which pauses of senders can hold without a drop.
     let other_secret = place.secret("c.toml", "another of sixteen bytes");
     let here =
         channel("10.98.7.2").replace(secret.to_str().unwrap(), other_secret.to_str().unwrap());
@@ -263,7 +263,6 @@ fn a_sender_on_another_host_is_told() {
     assert!(count(0, "refused") > 0 && forged.notifications > 0);
     assert!(count(1, "unsent") >= nobody.notifications && nobody.notifications > 0);
     assert_eq!(settled(&place.networks[0], "heeded"), heeded, "nothing more is heeded");
-    assert!(forged.dropped > 0 && nobody.dropped > 0);
     fs::remove_dir(&sender).unwrap();
 }
 
