@@ -95,7 +95,7 @@ fn pauses_that_stop_nobody() {
     let bfc = [("switch.queue.kind", "dynamic-queues"), ("switch.pause.kind", "bfc")];
     let slow =
         [&bfc[..], &[("switch.pause.hop-rtt", "1ms"), ("switch.pause.interval", "1us")]].concat();
-    warns("", &slow, ["a queue of 1251250B", "holds up to 300KB"]);
+    warns("", &slow, ["a queue of 1.25MB", "holds up to 300KB"]);
     is_quiet("", &bfc, "stops nobody");
 }
 
