@@ -230,7 +230,11 @@ mod tests {
         let segments = window.cwnd / MSS;
         for _ in 0..segments {
             *now += RTT / segments;
-            cubic.grow(window, &Growth { now: *now, bytes: MSS, srtt: RTT, limit: 0 }, cfg);
+            cubic.grow(
+                window,
+                &Growth { now: *now, bytes: MSS, srtt: RTT, limit: 0, is_bounded: true },
+                cfg,
+            );
         }
     }
 
@@ -303,7 +307,11 @@ mod tests {
             (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: u64::MAX });
         cubic.cut(&mut window, &cut(Cause::Timeout, 100 * MSS), &cfg);
         window.cwnd = 70 * MSS; // slow start has come back to ssthresh
-        cubic.grow(&mut window, &Growth { now: RTT, bytes: MSS, srtt: RTT, limit: 0 }, &cfg);
+        cubic.grow(
+            &mut window,
+            &Growth { now: RTT, bytes: MSS, srtt: RTT, limit: 0, is_bounded: true },
+            &cfg,
+        );
         assert_eq!((cubic.k, cubic.w_max), (0.0, 70.0));
     }
 }

@@ -404,9 +404,10 @@ fn grow<L: Law>(law: &mut L, window: &mut Window, growth: &Growth, shared: &Shar
     }
     if L::SLOW_STARTS && window.cwnd < window.ssthresh {
         // RFC 3465 §2.2: what was acknowledged, at most L. As in Linux's `tcp_slow_start`, the rest
-        // beyond the threshold grows the window by the law.
+        // beyond a threshold that bounds it grows the window by the law.
         let most = growth.bytes.min(growth.limit);
-        let rise = most.min(window.ssthresh - window.cwnd);
+        let room = if growth.is_bounded { window.ssthresh - window.cwnd } else { most };
+        let rise = most.min(room);
         window.cwnd += rise;
         if most > rise {
             law.grow(window, &Growth { bytes: most - rise, ..*growth }, shared);

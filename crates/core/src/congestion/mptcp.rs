@@ -316,7 +316,13 @@ mod tests {
         let mut law = Mptcp::new(0, &shared);
         let mut window = Window { cwnd: 3000, ssthresh: 2000 };
         law.gain = -0.25;
-        let growth = Growth { now: Time::ZERO, bytes: 1000, srtt: Time::from_us(100), limit: 0 };
+        let growth = Growth {
+            now: Time::ZERO,
+            bytes: 1000,
+            srtt: Time::from_us(100),
+            limit: 0,
+            is_bounded: true,
+        };
         law.grow(&mut window, &growth, &shared);
         assert_eq!(window.cwnd, 2750);
         (0..20).for_each(|_| law.grow(&mut window, &growth, &shared));
@@ -330,8 +336,13 @@ mod tests {
         let mut windows = [Window { cwnd: 10_000, ssthresh: 5000 }; 2];
         law.couple(0, &paths(&[(10, 100, 0), (90, 10, 0)]), &shared);
         for _ in 0..100 {
-            let growth =
-                Growth { now: Time::ZERO, bytes: 1000, srtt: Time::from_us(100), limit: 0 };
+            let growth = Growth {
+                now: Time::ZERO,
+                bytes: 1000,
+                srtt: Time::from_us(100),
+                limit: 0,
+                is_bounded: true,
+            };
             law.grow(&mut windows[0], &growth, &shared);
             reno.add(&mut windows[1], 1000, MSS);
             assert_eq!(windows[0], windows[1]);

@@ -41,6 +41,8 @@ pub struct Growth {
     pub srtt: Time,
     /// The most that slow start may add for this acknowledgement (RFC 3465's L), in bytes.
     pub limit: u64,
+    /// Whether slow start ends at the threshold, as in Linux; RFC 5681 lets its last step pass it.
+    pub is_bounded: bool,
 }
 
 /// Why the window is cut.

