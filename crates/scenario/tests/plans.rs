@@ -167,7 +167,7 @@ fn ranks_and_ordering_are_part_of_the_transport() {
         with.warnings
     );
     let without = of("{ kind = \"none\" }");
-    assert_eq!((without.transport_choices.ordering.timeout(), without.warnings.len()), (None, 1));
+    assert_eq!((without.transport_choices.ordering.timeout(), without.warnings.len()), (None, 2));
 }
 
 #[test]
