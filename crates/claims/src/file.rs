@@ -16,6 +16,7 @@ use crate::paper::{Case, Paper};
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
 use millpond_results::{ClaimKind, Keep, World};
+use millpond_scenario::folder_of;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ pub fn find_paper(name: &str) -> Result<&'static Paper, Error> {
         return Ok(*paper);
     }
     let path = Path::new(name);
-    let folder = if path.ends_with(PAPER) { path.parent().unwrap_or(path) } else { path };
+    let folder = if path.ends_with(PAPER) { folder_of(path) } else { path };
     if folder.is_dir() || folder.components().count() > 1 {
         return read_paper(folder);
     }

@@ -9,6 +9,7 @@ use crate::file::{PAPER, built_file, papers, read_paper};
 use crate::paper::Paper;
 use crate::reproducing::Ended;
 use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
+use millpond_scenario::folder_of;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -64,7 +65,7 @@ impl Recorded {
         if !is_built_in {
             let path = Path::new(name);
             let is_file = path.ends_with(PAPER);
-            return Recorded::read(if is_file { path.parent().unwrap_or(path) } else { path });
+            return Recorded::read(if is_file { folder_of(path) } else { path });
         }
         let wrong = |e: String| Error::Usage(format!("papers/{}/{RESULTS}: {e}", paper.name));
         let text = built_file(paper, RESULTS).ok_or_else(|| wrong("is not there".to_string()))?;

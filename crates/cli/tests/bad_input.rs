@@ -331,6 +331,26 @@ fn only_a_runs_folder_can_be_run_again() {
     assert!(at(&["run", "cmp/cubic%20seed=6", "--out", "again", "--quiet"]).status.success());
 }
 
+/// A file in the current folder is named without its folder: a manifest, traces beside a scenario
+/// of a manifest, a paper.
+#[test]
+fn files_are_found_from_their_own_folder() {
+    let dir = Dir::new("own-folder");
+    let job = "\n[[traffic]]\nname = \"job\"\nkind = \"simai\"\nfile = \"job.txt\"\n";
+    dir.write("s.toml", &format!("{}{job}", RIGHT.split("[[variant]]").next().unwrap()));
+    let layer = "l -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
+    dir.write("job.txt", &format!("HYBRID_TRANSFORMER all_gpus: 2\n1\n{layer}\n"));
+    let run = |words: &[&str], folder: &Path| {
+        millpond(words).current_dir(folder).output().expect("the program starts")
+    };
+    let first = run(&["run", "s.toml", "--out", "first", "--quiet"], dir.path());
+    let again = run(&["run", "manifest.json", "--out", "again", "--quiet"], &dir.at("first"));
+    assert!(again.status.success(), "{first:?} {again:?}");
+    let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/nrm");
+    let listed = run(&["reproduce", "paper.toml", "--dry-run"], &paper);
+    assert!(listed.status.success(), "{listed:?}");
+}
+
 /// A folder that is no run's is bad usage, whatever else it holds.
 #[test]
 fn a_folder_without_a_manifest_is_told() {

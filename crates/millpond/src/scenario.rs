@@ -270,7 +270,7 @@ fn result_folder(path: &Path) -> Option<&Path> {
     }
     path.file_name()
         .is_some_and(|name| name == MANIFEST)
-        .then(|| path.parent().unwrap_or(Path::new(".")))
+        .then(|| millpond_scenario::folder_of(path))
 }
 
 /// The manifest of a run. Those of several runs hold the scenario as it was given, without what was

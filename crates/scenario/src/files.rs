@@ -16,6 +16,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+/// The folder of a file, also of one that is named without its folder.
+pub fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// The content of a file, with the digest of its text; or what is wrong with it.
 type Content<T> = Result<(Arc<T>, String), Problem>;
 

@@ -59,6 +59,7 @@ mod tree;
 mod unreached;
 
 pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
+pub use files::folder_of;
 pub use host::HEADER_BYTES;
 pub use ideal::{Ends, IdealTimes};
 pub use plan::Plan;

@@ -9,7 +9,7 @@
 use crate::assemble::assemble;
 use crate::composition::is_whole_in;
 use crate::error::{Errors, Problem, Report, suggestion};
-use crate::files::{Files, FilesAt};
+use crate::files::{Files, FilesAt, folder_of};
 use crate::half::Half;
 use crate::idle;
 use crate::overrides::{Override, apply, flatten, from_table};
@@ -103,7 +103,7 @@ impl Scenario {
             report.into_errors(&sources)
         })?;
         let mut scenario = Scenario::parse(&name, &text)?;
-        scenario.base = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        scenario.base = folder_of(path).to_path_buf();
         Ok(scenario)
     }
 

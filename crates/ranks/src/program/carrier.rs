@@ -17,8 +17,9 @@ pub struct Costs {
     pub gap: Time,
     /// G: the NIC's time for a byte.
     pub gap_byte: Time,
-    /// S: the largest message whose send does not wait for its receive.
-    pub eager: u64,
+    /// S: the largest message whose send does not wait for its receive. `None`: each send ends when
+    /// its message has arrived, and none waits for a receive.
+    pub eager: Option<u64>,
 }
 
 /// A message of a collective within a program.
@@ -44,7 +45,7 @@ pub trait Carrier {
     fn send(&mut self, to: u32, message: Arrival);
     /// The network has a message of a collective now.
     fn send_piece(&mut self, to: u32, piece: Piece);
-    /// Notifies the sender of a message that it is matched: [`Executor::matched`].
+    /// Notifies the sender of a message that its send ends: [`Executor::matched`].
     fn match_of(&mut self, message: &Arrival);
     /// Calls [`Executor::wake`] at a time.
     fn wake(&mut self, at: Time);

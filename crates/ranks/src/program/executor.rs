@@ -12,7 +12,8 @@
 //!   τ + g + (s − 1)G. Then it is matched.
 //! - *receive*: posted when it is released; it ends when the message is matched, and its successors
 //!   begin when the cpu has taken the message.
-//! - a message larger than the *rendezvous* size: its send ends when it is matched.
+//! - a message larger than the *rendezvous* size: its send ends when it is matched. Without such a
+//!   size each send ends when its message has arrived, as in ASTRA-sim, where the sender's flow ends.
 //!
 //! On a network of packets o and O stay as they are given, and g and G are zero: there the NIC
 //! and the links take their time.
@@ -167,12 +168,15 @@ impl Executor {
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
+        if self.costs.eager.is_none() {
+            carrier.match_of(&message);
+        }
         self.arriving.insert(self.issued, message);
         self.push(now, Due::Arrive(self.issued));
         self.wake(now, program, carrier);
     }
 
-    /// A send's message is matched.
+    /// A send's message is matched, or has arrived where nothing waits for receives.
     pub fn matched(
         &mut self,
         now: Time,
@@ -354,9 +358,9 @@ impl Executor {
         let Action::Send { to } = work.action else {
             return;
         };
-        match work.size > self.costs.eager {
-            true => self.rendezvous.push(operation),
-            false => self.push(now, Due::End(operation)),
+        match self.costs.eager.is_some_and(|most| work.size <= most) {
+            true => self.push(now, Due::End(operation)),
+            false => self.rendezvous.push(operation),
         }
         let (from, tag, cpu, nic) = (self.rank, work.tag, work.cpu, work.nic);
         carrier.send(to, Arrival { from, tag, bytes: work.size, operation, cpu, nic });
@@ -393,7 +397,7 @@ impl Executor {
         carrier: &mut impl Carrier,
     ) {
         let clock = self.cpus.get(&message.cpu).copied().unwrap_or_default();
-        if message.bytes > self.costs.eager {
+        if self.costs.eager.is_some_and(|most| message.bytes > most) {
             carrier.match_of(message);
         }
         self.push(now.max(clock), Due::End(operation));

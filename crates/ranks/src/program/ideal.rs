@@ -27,7 +27,7 @@ impl Default for Network {
             byte: Time::ZERO,
             gap: Time::from_ns(1_000),
             gap_byte: Time::from_ns(6),
-            eager: 65_535,
+            eager: Some(65_535),
         };
         Network { latency: Time::from_ns(2_500), costs }
     }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 const MOST: u64 = 1 << 20;
 /// Operations of a rank, over all iterations.
 const OPERATIONS_MAX: u64 = 1 << 24;
+/// Fields of a layer.
+const FIELDS: usize = 12;
 /// A layer's second field.
 const AWAITED: &str = "the dependency";
 /// Forward collectives of less are of so much.
@@ -100,25 +102,26 @@ impl Parallel {
 /// The first thing that is wrong, with its line.
 pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let (_, first) =
-        lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
+    let first = lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
     let parallel = head(first)?;
     let mut notes = ignored(first);
-    let (number, second) =
-        lines.next().ok_or_else(|| ProgramError::at("line 2", "there is no number of layers"))?;
+    let (number, second) = lines.next().ok_or_else(|| {
+        let text = "there is no number of layers in a line of its own";
+        ProgramError::at("the end of the file", text)
+    })?;
     let count = number_of(second.trim(), number, "the number of layers", MOST)?;
-    let mut fields =
-        lines.flat_map(|(number, line)| line.split_whitespace().map(move |field| (number, field)));
     let mut layers = Vec::new();
     for layer in 0..count {
-        let mut own = [(0, ""); 12];
-        for field in &mut own {
-            *field = fields.next().ok_or_else(|| {
-                let text = format!("layer {layer} of {count} has less than 12 fields");
-                ProgramError::at("the end of the file", text)
-            })?;
+        let (line, text) = lines.next().ok_or_else(|| {
+            let text = format!("{count} layers are announced, and {layer} follow");
+            ProgramError::at("the end of the file", text)
+        })?;
+        let own: Vec<_> = text.split_whitespace().map(|field| (line, field)).collect();
+        if own.len() != FIELDS {
+            let text = format!("a layer has {FIELDS} fields, and this line has {}", own.len());
+            return Err(ProgramError::at(format!("line {line}"), text));
         }
-        let (line, awaited) = own[1];
+        let awaited = own[1].1;
         if awaited != "-1" && !notes.iter().any(|note| note.contains(AWAITED)) {
             notes.push(format!(
                 "line {line}: {AWAITED} {awaited} is not followed: layers run in turn"
@@ -128,19 +131,23 @@ pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
         let update = number_of(own[11].1, own[11].0, "a time", u64::MAX)?;
         layers.push(([part(2, false)?, part(5, false)?, part(8, true)?], update));
     }
-    if let Some((number, field)) = fields.next() {
-        let text = format!("{field:?} comes after the last of {count} layers");
+    if let Some((number, text)) = lines.next() {
+        let name = text.split_whitespace().next().unwrap_or_default();
+        let text = format!("{name:?} comes after the last of {count} layers");
         return Err(ProgramError::at(format!("line {number}"), text));
     }
     if count * 7 * u64::from(iterations) > OPERATIONS_MAX {
-        let text = format!("{count} layers, {iterations} times, are too many operations");
+        let text = format!(
+            "{count} layers, {iterations} times (iterations), are more than {OPERATIONS_MAX} \
+             operations of a rank"
+        );
         return Err(ProgramError::at(format!("line {number}"), text));
     }
     Ok(Program { notes, ..program(&layers, parallel, iterations) })
 }
 
 /// Notes on the first line's keys that a run does not follow.
-fn ignored(line: &str) -> Vec<String> {
+fn ignored((number, line): (usize, &str)) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let pairs = words[1..].windows(2).filter(|pair| pair[0].ends_with(':'));
     let note = |pair: &[&str]| {
@@ -153,7 +160,7 @@ fn ignored(line: &str) -> Vec<String> {
             None if FOLLOWED.contains(&key) => return None,
             None => "the key is not known here",
         };
-        Some(format!("line 1: {key}: {} is not run: {effect}", pair[1]))
+        Some(format!("line {number}: {key}: {} is not run: {effect}", pair[1]))
     };
     pairs.filter_map(note).collect()
 }
@@ -167,8 +174,8 @@ fn number_of(text: &str, line: usize, what: &str, most: u64) -> Result<u64, Prog
 }
 
 /// The first line.
-fn head(line: &str) -> Result<Parallel, ProgramError> {
-    let wrong = |text: String| ProgramError::at("line 1", text);
+fn head((number, line): (usize, &str)) -> Result<Parallel, ProgramError> {
+    let wrong = |text: String| ProgramError::at(format!("line {number}"), text);
     let mut words = line.split_whitespace();
     let policy = words.next().unwrap_or_default();
     if !policy.starts_with("HYBRID_TRANSFORMER") {
@@ -180,7 +187,9 @@ fn head(line: &str) -> Result<Parallel, ProgramError> {
             line.split_whitespace().skip_while(|word| word.trim_end_matches(':') != key);
         match (words.next(), words.next()) {
             (None, _) => Ok(None),
-            (_, text) => number_of(text.unwrap_or_default(), 1, key, MOST).map(|n| Some(n as u32)),
+            (_, text) => {
+                number_of(text.unwrap_or_default(), number, key, MOST).map(|n| Some(n as u32))
+            }
         }
     };
     let at_least = |key: &str, value: Option<u32>| match value {

@@ -272,8 +272,19 @@ fn simai_errors_name_lines() {
         ("DATA all_gpus: 4\n1".into(), "line 1: the policy \"DATA\" is not known"),
         ("HYBRID_TRANSFORMER ep: 1\n1".into(), "line 1: there is no all_gpus"),
         ("HYBRID_TRANSFORMER model_parallel_NPU_group: 3 all_gpus: 4\n0".into(), "no multiple"),
-        (format!("{head}l -1 1 NONE 0"), "layer 0 of 1 has less than 12 fields"),
-        (format!("{head}{layer} 7"), "line 3: \"7\" comes after the last of 1 layers"),
+        (
+            format!("{head}l -1 1 NONE 0\n{layer}"),
+            "line 3: a layer has 12 fields, and this line has 5",
+        ),
+        (format!("{head}{layer} 7"), "line 3: a layer has 12 fields, and this line has 13"),
+        (format!("{head}{layer}\nm{layer}"), "line 4: \"ml\" comes after the last of 1 layers"),
+        (head.replace("\n1", "\n2") + layer, "2 layers are announced, and 1 follow"),
+        (format!("\n\n{}", head.replace("all_gpus: 4", "all_gpus: 5")), "line 3: all_gpus 5 is no"),
+        (
+            format!("\n{}", head.replace("group: 2", "group: 0")),
+            "line 2: model_parallel_NPU_group must",
+        ),
+        (head.lines().next().unwrap_or_default().into(), "there is no number of layers"),
         (
             format!("{head}{}", layer.replacen("NONE", "ALLTOSOME", 1)),
             "line 3: \"ALLTOSOME\" is no",

@@ -169,10 +169,10 @@ params! {
         pub first: u32 = 0,
         /// The connections that carry messages.
         pub connections: Connections = Connections::Lasting,
-        /// The largest message whose send ends before it is received; a larger one ends when its
-        /// receive has it, and the rank's next communication waits for it. Source: S of LogGOPS,
-        /// 65,535 in LogGOPSim.
-        pub eager: Bytes = Bytes(65_535),
+        /// The largest message whose send ends when the network has it; a larger one ends when its
+        /// receive has it, as in MPI. Without it a send ends when its message has arrived, whether
+        /// or not a receive is posted, as in ASTRA-sim. The rank's next communication waits for it.
+        pub eager: Option<Bytes> = None,
     }
 }
 

@@ -34,12 +34,18 @@ pub struct Node {
     /// Nodes that must have ended, whose results it takes.
     #[prost(uint64, repeated, tag = "5")]
     pub data: Vec<u64>,
+    /// When it began where the trace was taken.
+    #[prost(uint64, tag = "6")]
+    pub start_us: u64,
     /// How long it takes.
     #[prost(uint64, tag = "7")]
     pub duration_us: u64,
     /// Its inputs.
     #[prost(message, optional, tag = "8")]
     pub inputs: Option<Values>,
+    /// Its outputs.
+    #[prost(message, optional, tag = "9")]
+    pub outputs: Option<Values>,
     /// More about it.
     #[prost(message, repeated, tag = "10")]
     pub attributes: Vec<Attribute>,

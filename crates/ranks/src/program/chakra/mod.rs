@@ -16,6 +16,7 @@
 //! | `node` | a node as an operation |
 //! | `groups` | process groups |
 //! | `meeting` | the collectives of all ranks, group by group |
+//! | `unread` | notes on what a run does not follow |
 //!
 //! Invariant: an error names the file, and the byte or the node.
 
@@ -23,6 +24,7 @@ mod groups;
 mod meeting;
 pub mod message;
 mod node;
+mod unread;
 
 use super::check::acyclic;
 use super::{Program, ProgramError, RankProgram};
@@ -30,6 +32,7 @@ use groups::Named;
 use message::{Metadata, Node, kind};
 use node::{Joined, Place};
 use prost::Message;
+use unread::Unread;
 
 /// The schema's version in files that are written here.
 const VERSION: &str = "0.0.4";
@@ -64,11 +67,12 @@ pub fn read(traces: &[File<'_>], groups: Option<File<'_>>) -> Result<Program, Pr
             groups::of_file(file.bytes, ranks).map_err(|text| ProgramError::at(file.name, text))?
         }
     };
+    let mut unread = Unread::default();
     let all: Vec<Trace<'_>> = (0..)
         .zip(traces)
-        .map(|(rank, file)| one(rank, ranks, file, &named))
+        .map(|(rank, file)| one(rank, ranks, file, &named, &mut unread))
         .collect::<Result<_, _>>()?;
-    meeting::meet(all)
+    Ok(Program { notes: unread.notes(), ..meeting::meet(all)? })
 }
 
 /// A rank's trace as a file.
@@ -85,6 +89,7 @@ fn one<'a>(
     ranks: u32,
     file: &File<'a>,
     named: &Named,
+    unread: &mut Unread,
 ) -> Result<Trace<'a>, ProgramError> {
     let mut nodes = decode(file)?;
     nodes.sort_by_key(|node| node.id);
@@ -104,6 +109,7 @@ fn one<'a>(
     let (mut collectives, mut waits) = (Vec::new(), Vec::new());
     for (number, node) in (0..).zip(&nodes) {
         let read = node::read(node, &place).map_err(|text| wrong(node, text))?;
+        unread.add(file.name, node);
         operations.push(read.operation);
         labels.push(format!("node {} {:?}", node.id, node.name));
         collectives.extend(read.collective.map(|joined| (number, joined)));

@@ -66,7 +66,7 @@ fn error(ranks: &[Vec<Node>]) -> String {
 
 /// No latency and no costs but a nanosecond a byte: a message of s bytes takes s − 1 ns.
 fn network() -> Network {
-    let (zero, eager) = (Time::ZERO, u64::MAX);
+    let (zero, eager) = (Time::ZERO, Some(u64::MAX));
     let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: Time::from_ns(1), eager };
     Network { latency: zero, costs }
 }
@@ -155,6 +155,47 @@ fn computations_of_processor_and_accelerator_overlap() {
     let load = Node { duration_us: 2, ..node(9, "load", kind::LOAD, &[], &[]) };
     let ranks = [vec![compute(0, 3, &[]), compute(1, 4, &[]), cpu(2, 5), cpu(3, 1), load]];
     assert_eq!(finish(&ranks, None), [9_000]);
+}
+
+/// A send of any size ends when its message has arrived, though its receive is posted later.
+#[test]
+fn send_waits_for_no_receive() {
+    let sender = vec![send(0, 1, 1_000_000, 0, &[]), compute(1, 100, &[0])];
+    let receiver = vec![compute(0, 5_000, &[]), receive(1, 0, 0, &[0])];
+    let program = read_nodes(&[sender, receiver], None).unwrap();
+    let ends = |eager: Option<u64>| {
+        let Network { latency, costs } = network();
+        let network =
+            Network { latency: latency + Time::from_us(2), costs: Costs { eager, ..costs } };
+        ideal(&program, &network).unwrap().iter().map(|time| time.as_ps() / 1_000).collect()
+    };
+    let all: [Vec<u64>; 3] = [None, Some(65_535), Some(1_000_000)].map(ends);
+    assert_eq!(all.map(|times| times[0]), [102_000, 5_100_000, 100_000]);
+}
+
+#[test]
+fn what_a_run_does_not_follow_is_a_note_once() {
+    let with_all = |id| {
+        let node = with(send(id, 1, 8, 0, &[]), "comm_priority", Value::Int32(3));
+        let node = with(with(node, "rf_id", Value::Int32(1)), "stream", Value::Int32(7));
+        Node { start_us: 4, outputs: Some(Values::default()), ..node }
+    };
+    let own = vec![receive(0, 0, 0, &[]), receive(1, 0, 0, &[])];
+    assert_eq!(
+        read_nodes(&[vec![send(0, 1, 8, 0, &[])], own.clone()], None).unwrap().notes.len(),
+        0
+    );
+    let notes = read_nodes(&[vec![with_all(0), with_all(1)], own], None).unwrap().notes;
+    assert_eq!(
+        notes,
+        [
+            "t.0.et: node 0 \"send\": comm_priority, of 2 nodes, is not followed: the lowest id goes \
+             first, whatever its priority",
+            "t.0.et: node 0 \"send\": start_time_micros, of 2 nodes, is not followed: nodes begin \
+             when those that they wait for have ended",
+            "t.0.et: node 0 \"send\": outputs, rf_id, stream are not read: they change no time",
+        ]
+    );
 }
 
 /// A receive waits beside, and the collective of the lower id goes first.

@@ -44,7 +44,7 @@ impl Builder<'_> {
             let text = "a collective ends with its rounds, and not at a time: use repeat";
             self.wrong(name, "stop", text.into());
         }
-        let Some(hosts) = self.placed(name, p.placement, p.ranks, p.first, 2) else {
+        let Some(hosts) = self.placed(name, p.placement, p.ranks, p.first, false) else {
             return SourceKind::Open;
         };
         let ranks = hosts.len() as u32;
@@ -75,7 +75,7 @@ impl Builder<'_> {
         if stop.is_some() {
             self.wrong(name, "stop", "programs end by themselves, and not at a time".into());
         }
-        let (message, byte, eager) = (p.message_cost, p.byte_cost, p.eager.get());
+        let (message, byte, eager) = (p.message_cost, p.byte_cost, Some(p.eager.get()));
         let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
         self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
@@ -92,7 +92,7 @@ impl Builder<'_> {
         }
         // Collectives alone send, and they wait for nobody's receive.
         let zero = Time::ZERO;
-        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: 0 };
+        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: None };
         self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
 
@@ -107,7 +107,7 @@ impl Builder<'_> {
             self.wrong(name, "stop", "traces end by themselves, and not at a time".into());
         }
         // A trace has the ranks' costs of messages, as computations.
-        let (zero, eager) = (Time::ZERO, p.eager.get());
+        let (zero, eager) = (Time::ZERO, p.eager.map(Bytes::get));
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
         self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
     }
@@ -123,7 +123,7 @@ impl Builder<'_> {
         // Without programs the file could not be read, which is already reported.
         let Some(program) = file.program.clone() else { return SourceKind::Open };
         let ranks = Some(program.ranks.len() as u32);
-        let Some(hosts) = self.placed(name, placement, ranks, first, 1) else {
+        let Some(hosts) = self.placed(name, placement, ranks, first, true) else {
             return SourceKind::Open;
         };
         let channels = self.channels((name, &file.path), &program, &hosts);
@@ -191,7 +191,7 @@ impl Builder<'_> {
         placement: Placement,
         ranks: Option<u32>,
         first: u32,
-        least: u32,
+        is_program: bool,
     ) -> Option<Vec<HostId>> {
         let listed: Vec<HostId> = match &self.set {
             HostSet::All => (0..self.topology.hosts).collect(),
@@ -206,12 +206,16 @@ impl Builder<'_> {
         let order = order(placement, listed, &self.topology.attachment, self.settings.run.seed);
         let left = count.saturating_sub(first as usize);
         let ranks = ranks.map_or(left, |ranks| ranks as usize);
-        if ranks > left || ranks < least as usize {
-            let text = format!(
-                "{ranks} ranks from place {first} on; there are {count} hosts, and the job has at \
-                 least {least} ranks"
-            );
-            self.wrong(name, if ranks > left { "hosts" } else { "first" }, text);
+        let least = if is_program { 1 } else { 2 };
+        if ranks > left {
+            let key = if is_program { "file" } else { "hosts" };
+            let text = format!("{ranks} ranks from place {first} on, and there are {count} hosts");
+            self.wrong(name, key, text);
+            return None;
+        }
+        if ranks < least {
+            let text = format!("{ranks} ranks from place {first} on; a job has at least {least}");
+            self.wrong(name, "first", text);
             return None;
         }
         Some(order.into_iter().skip(first as usize).take(ranks).collect())
