@@ -255,7 +255,8 @@ fn deadlocks_name_ranks_and_nodes() {
 fn errors_name_the_trace_and_its_place() {
     let folder = Folder::new("wrong", &vec![vec![collective(3, "x", 0, 8, &[])]; 5]);
     let found = error(&folder.traffic(""));
-    assert!(found.contains("`traffic.job.file`: 5 ranks from place 0 on, and there are 4"), "{found}");
+    let expected = "`traffic.job.file`: 5 ranks from place 0 on, and there are 4 hosts";
+    assert!(found.contains(expected), "{found}");
     assert!(error(&folder.traffic("stop = \"1us\"")).contains("traces end by themselves"));
     let last = folder.0.join("job.4.et");
     let bytes = std::fs::read(&last).unwrap();

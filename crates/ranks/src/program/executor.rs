@@ -13,7 +13,7 @@
 //! - *receive*: posted when it is released; it ends when the message is matched, and its successors
 //!   begin when the cpu has taken the message.
 //! - a message larger than the *rendezvous* size: its send ends when it is matched. Without such a
-//!   size each send ends when its message has arrived, as in ASTRA-sim, where the sender's flow ends.
+//!   size each send ends when its message has arrived, as in ASTRA-sim with its flow.
 //!
 //! On a network of packets o and O stay as they are given, and g and G are zero: there the NIC
 //! and the links take their time.

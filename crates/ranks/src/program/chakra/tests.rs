@@ -189,8 +189,8 @@ fn what_a_run_does_not_follow_is_a_note_once() {
     assert_eq!(
         notes,
         [
-            "t.0.et: node 0 \"send\": comm_priority, of 2 nodes, is not followed: the lowest id goes \
-             first, whatever its priority",
+            "t.0.et: node 0 \"send\": comm_priority, of 2 nodes, is not followed: the lowest id \
+             goes first, whatever its priority",
             "t.0.et: node 0 \"send\": start_time_micros, of 2 nodes, is not followed: nodes begin \
              when those that they wait for have ended",
             "t.0.et: node 0 \"send\": outputs, rf_id, stream are not read: they change no time",
