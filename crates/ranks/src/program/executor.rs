@@ -424,11 +424,12 @@ impl Executor {
         }
     }
 
-    /// The rest, when nothing is due any more.
+    /// The rest, when nothing is due any more. A message that nothing waits for is no part of it.
     pub fn unmatched(&self) -> Unmatched {
+        let messages = self.matching.unexpected().filter(|_| self.costs.eager.is_some());
         Unmatched {
             receives: self.matching.posted().collect(),
-            messages: self.matching.unexpected().map(|it| (it.from, it.operation)).collect(),
+            messages: messages.map(|it| (it.from, it.operation)).collect(),
             sends: self.rendezvous.clone(),
             calls: self.calls.values().map(|(operation, ..)| *operation).collect(),
             waiting: self.left.len() as u32 - self.begun,

@@ -32,7 +32,7 @@ use groups::Named;
 use message::{Metadata, Node, kind};
 use node::{Joined, Place};
 use prost::Message;
-use unread::Unread;
+use unread::{Unread, never_received};
 
 /// The schema's version in files that are written here.
 const VERSION: &str = "0.0.4";
@@ -72,7 +72,9 @@ pub fn read(traces: &[File<'_>], groups: Option<File<'_>>) -> Result<Program, Pr
         .zip(traces)
         .map(|(rank, file)| one(rank, ranks, file, &named, &mut unread))
         .collect::<Result<_, _>>()?;
-    Ok(Program { notes: unread.notes(), ..meeting::meet(all)? })
+    let programs: Vec<_> = all.iter().map(|trace| (trace.file, &trace.program)).collect();
+    let notes = unread.notes().into_iter().chain(never_received(&programs)).collect();
+    Ok(Program { notes, ..meeting::meet(all)? })
 }
 
 /// A rank's trace as a file.

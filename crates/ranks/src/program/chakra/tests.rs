@@ -171,6 +171,15 @@ fn send_waits_for_no_receive() {
     };
     let all: [Vec<u64>; 3] = [None, Some(65_535), Some(1_000_000)].map(ends);
     assert_eq!(all.map(|times| times[0]), [102_000, 5_100_000, 100_000]);
+    // Nor does the end of the program wait for one that is never posted.
+    let program = read_nodes(&[vec![send(4, 1, 8, 0, &[])], vec![]], None).unwrap();
+    assert_eq!(
+        program.notes,
+        ["t.0.et: node 4 \"send\" (send 8b to 1 tag 0): no rank receives \
+                                this message (1 in all)"]
+    );
+    let Network { latency, costs } = network();
+    assert!(ideal(&program, &Network { latency, costs: Costs { eager: None, ..costs } }).is_ok());
 }
 
 #[test]
@@ -189,11 +198,12 @@ fn what_a_run_does_not_follow_is_a_note_once() {
     assert_eq!(
         notes,
         [
-            "t.0.et: node 0 \"send\": comm_priority, of 2 nodes, is not followed: the lowest id \
+            "t.0.et: node 0 \"send\": comm_priority (2 nodes) is not followed: the lowest id \
              goes first, whatever its priority",
-            "t.0.et: node 0 \"send\": start_time_micros, of 2 nodes, is not followed: nodes begin \
+            "t.0.et: node 0 \"send\": start_time_micros (2 nodes) is not followed: nodes begin \
              when those that they wait for have ended",
-            "t.0.et: node 0 \"send\": outputs, rf_id, stream are not read: they change no time",
+            "t.0.et: node 0 \"send\": not read, and without effect on times: outputs, \
+             rf_id, stream",
         ]
     );
 }
