@@ -328,9 +328,6 @@ fn spreading_over_nics_is_the_same_in_every_partition() {
             ("edge.load-balancing.kind", "presto"),
             ("host.receive-offload.kind", "presto-gro"),
             ("switch.path.kind", "labels"),
-            // The flow's queue takes segments to leave in order, which those of two NICs do not:
-            // with windows that fill it general ports differ.
-            ("transport.growth-limit", "2"),
         ];
         assert_nothing_changes(&text, &flowcells, &[2]);
     }

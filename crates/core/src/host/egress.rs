@@ -222,7 +222,7 @@ impl<K: Copy + Eq> Host<K> {
             goes_on(&mut packet);
         };
         if let Some(queue) = queue {
-            queue.join(len, departs);
+            queue.join(len, packet.src, departs);
         }
         departs
     }
@@ -263,7 +263,7 @@ impl<K: Copy + Eq> Host<K> {
                 if let Some(label) = stages.label.as_deref_mut() {
                     label.stamp(now, &mut packet, counted(len, cut.headers), wire);
                 }
-                queue.join(len, Time::MAX);
+                queue.join(len, packet.src, Time::MAX);
                 is_first = false;
             }
             let id = wire.inject(packet);

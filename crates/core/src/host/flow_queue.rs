@@ -8,20 +8,34 @@
 //! A virtual switch may hold a flow ([`FlowQueue::hold`]). Whoever sends asks for that first: it is
 //! a switch's hosts alone that have to.
 //!
+//! The bound is a socket's, as in Linux, over all NICs that its flow takes. Segments of several
+//! NICs leave in any order, so the queue keeps them in the order of their departures.
+//!
 //! Invariant: what a flow has waiting never exceeds the bound, and every segment handed down is
 //! accounted for until its last packet has left.
 
 use super::passes;
+use crate::packet::HostId;
 use crate::units::Time;
 use std::collections::VecDeque;
+
+/// A segment in the NIC.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bytes: u32,
+    /// The address of its NIC.
+    nic: HostId,
+    /// When its last packet leaves (`Time::MAX` while unknown).
+    departs: Time,
+}
 
 /// The packets of one flow that wait for the NIC.
 #[derive(Debug)]
 pub struct FlowQueue {
     limit: u64,
     waiting: u64,
-    /// By segment: its bytes, and when its last packet leaves (`Time::MAX` while unknown).
-    segments: VecDeque<(u32, Time)>,
+    /// By departure, and those of unknown departure in the order in which they joined.
+    segments: VecDeque<Waiting>,
     /// When the flow will be woken; `Time::MAX`: not at all.
     wake_at: Time,
     /// Since when it is held; `Time::MAX`: it is not.
@@ -52,7 +66,7 @@ impl FlowQueue {
     /// nothing waits.
     #[inline]
     pub fn room(&mut self, now: Time, whole: u32) -> Option<u32> {
-        while let Some(&(bytes, departs)) = self.segments.front() {
+        while let Some(&Waiting { bytes, departs, .. }) = self.segments.front() {
             if departs > now {
                 break;
             }
@@ -69,36 +83,45 @@ impl FlowQueue {
         }
     }
 
-    /// A segment is handed down, of which it is known (or not: `Time::MAX`) when its last packet
-    /// leaves.
+    /// A segment is handed down by a NIC, of which it is known (or not: `Time::MAX`) when its last
+    /// packet leaves. One of a known departure leaves after all others.
     #[inline]
-    pub fn join(&mut self, bytes: u32, departs: Time) {
+    pub fn join(&mut self, bytes: u32, nic: HostId, departs: Time) {
         passes!(FlowQueue);
-        self.segments.push_back((bytes, departs));
-        self.waiting += bytes as u64;
+        self.segments.push_back(Waiting { bytes, nic, departs });
+        self.waiting += u64::from(bytes);
     }
 
     /// The segment that joined last leaves then.
     #[inline]
     pub(super) fn settle(&mut self, departs: Time) {
-        if let Some(segment) = self.segments.back_mut() {
-            segment.1 = departs;
+        let last = self.segments.len().checked_sub(1);
+        last.into_iter().for_each(|last| self.place(last, departs));
+    }
+
+    /// The first segment of a NIC whose departure was unknown leaves then.
+    pub fn leaves(&mut self, nic: HostId, departs: Time) {
+        let is_it = |it: &Waiting| it.departs == Time::MAX && it.nic == nic;
+        if let Some(at) = self.segments.iter().position(is_it) {
+            self.place(at, departs);
         }
     }
 
-    /// The first segment whose departure was unknown leaves then.
-    pub fn leaves(&mut self, departs: Time) {
-        if let Some(segment) = self.segments.iter_mut().find(|(_, at)| *at == Time::MAX) {
-            segment.1 = departs;
+    /// Puts a segment before those that leave after it.
+    fn place(&mut self, mut at: usize, departs: Time) {
+        self.segments[at].departs = departs;
+        while at > 0 && self.segments[at - 1].departs > departs {
+            self.segments.swap(at - 1, at);
+            at -= 1;
         }
     }
 
-    /// The flow has found no room; `wants`: it has something to send. When to call it, if that is
-    /// not asked for yet.
+    /// The flow has found no room; `wants`: it has something to send. When to call it, if it has
+    /// not asked to be called as early.
     pub fn wake(&mut self, wants: bool) -> Option<Time> {
         self.is_wanted = wants;
         let at = self.first_leaves();
-        let asks = wants && at != Time::MAX && self.wake_at == Time::MAX;
+        let asks = wants && at < self.wake_at;
         asks.then(|| {
             self.wake_at = at;
             at
@@ -134,7 +157,7 @@ impl FlowQueue {
 
     /// When the first segment leaves (`Time::MAX`: nothing waits, or it is not known yet).
     fn first_leaves(&self) -> Time {
-        self.segments.front().map_or(Time::MAX, |(_, at)| *at)
+        self.segments.front().map_or(Time::MAX, |it| it.departs)
     }
 }
 
@@ -148,7 +171,7 @@ mod tests {
         let whole = 45 * 1448;
         for departs in [10, 20] {
             assert_eq!(queue.room(Time::ZERO, whole), Some(whole));
-            queue.join(whole, Time::from_us(departs));
+            queue.join(whole, 0, Time::from_us(departs));
         }
         assert_eq!(queue.room(Time::from_us(9), whole), None);
         assert_eq!(queue.wake(true), Some(Time::from_us(10)));
@@ -161,11 +184,34 @@ mod tests {
     fn a_limit_below_a_segment_still_lets_something_through() {
         let mut queue = FlowQueue::new(Some(3_000));
         assert_eq!(queue.room(Time::ZERO, 65_160), Some(3_000));
-        queue.join(2_896, Time::MAX);
+        queue.join(2_896, 0, Time::MAX);
         assert_eq!(queue.room(Time::from_us(5), 65_160), None);
         assert_eq!(queue.wake(true), None, "nobody knows when it leaves");
-        queue.leaves(Time::from_us(6));
+        queue.leaves(0, Time::from_us(6));
         assert_eq!(queue.room(Time::from_us(6), 65_160), Some(3_000));
+    }
+
+    #[test]
+    fn segments_of_two_nics_leave_in_any_order() {
+        let us = Time::from_us;
+        let mut known = FlowQueue::new(Some(3_000));
+        let mut late = FlowQueue::new(Some(3_000));
+        for (nic, departs) in [(1, us(30)), (1, us(60)), (2, us(10))] {
+            known.join(1_000, nic, Time::MAX);
+            known.settle(departs);
+            late.join(1_000, nic, Time::MAX);
+        }
+        late.leaves(1, us(30));
+        assert_eq!(late.wake(true), Some(us(30)));
+        late.leaves(2, us(10));
+        assert_eq!((known.wake(true), late.wake(true)), (Some(us(10)), Some(us(10))));
+        assert!(late.woken(us(10)) && !late.woken(us(30)));
+        late.leaves(1, us(60));
+        for (now, room) in [(9, None), (10, Some(1_000)), (30, Some(1_000)), (60, Some(1_000))] {
+            assert_eq!(known.room(us(now), 1_000), room);
+            assert_eq!(late.room(us(now), 1_000), room);
+        }
+        assert_eq!((known.waiting, late.waiting), (0, 0));
     }
 
     #[test]
@@ -183,7 +229,7 @@ mod tests {
         let mut queue = FlowQueue::new(None);
         for _ in 0..9 {
             assert_eq!(queue.room(Time::ZERO, 65_160), Some(65_160));
-            queue.join(65_160, Time::MAX);
+            queue.join(65_160, 0, Time::MAX);
         }
     }
 }

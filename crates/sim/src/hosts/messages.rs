@@ -116,8 +116,9 @@ impl Hosts {
     /// A packet of a host's messages leaves its NIC then.
     #[cold]
     pub(super) fn message_leaves(&mut self, host: u32, at: Time, fabric: &mut Fabric) {
+        let nic = self.hosts[host as usize].id;
         let queue = &mut self.messages[host as usize].egress.queue;
-        queue.leaves(at);
+        queue.leaves(nic, at);
         if queue.is_wanted {
             self.wake_messages(host, fabric);
         }

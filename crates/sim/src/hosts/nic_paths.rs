@@ -173,20 +173,21 @@ impl Hosts {
         at: Time,
         fabric: &mut Fabric,
     ) {
+        let nic = self.hosts[host as usize].id;
         let Some(it) = self.senders.get(slot, flow) else { return };
         if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
-            let nic = self.shared.plan.topology.nic_number(self.hosts[host as usize].id);
-            let queue = &mut paths.queues[usize::from(nic)];
-            queue.leaves(at);
+            let number = self.shared.plan.topology.nic_number(nic);
+            let queue = &mut paths.queues[usize::from(number)];
+            queue.leaves(nic, at);
             if queue.is_wanted {
-                let path = paths.all.iter().take(64).position(|path| path.nic == nic);
+                let path = paths.all.iter().take(64).position(|path| path.nic == number);
                 let full = path.map_or(0, |path| 1 << path);
                 wake(it, full, &self.shared.transport, fabric);
             }
             return;
         }
         let Some(egress) = &mut it.egress else { return };
-        egress.queue.leaves(at);
+        egress.queue.leaves(nic, at);
         if egress.queue.is_wanted {
             sending::wake_when_room(it, &self.shared, fabric);
         }
