@@ -17,7 +17,7 @@ use proptest::prelude::*;
 const BOUND: Time = Time::from_s(100);
 
 /// Traffic by hosts 0 to 3.
-const PATTERNS: [&str; 7] = [
+const PATTERNS: [&str; 8] = [
     "kind = \"collective\"\nop = \"barrier\"\nrepeat = 20\ngap = \"10us\"\n",
     "kind = \"collective\"\nop = \"all-reduce\"\nsize = 60000\nrepeat = 3\n",
     "kind = \"collective\"\nop = \"all-to-all\"\nsize = 90000\nrepeat = 2\ngap = \"300us\"\n",
@@ -25,6 +25,7 @@ const PATTERNS: [&str; 7] = [
     "kind = \"incast\"\ndegree = 3\nresponse = 50000\nrequest = 50\ncount = 4\n",
     "kind = \"rpc\"\nclients = 2\nservers = 2\nconnections = 2\nresponse = 9000\nstop = \"1ms\"\n",
     "kind = \"flows\"\nrows = [[0, 0, 3, 200000], [0, 1, 3, 200000], [5, 2, 3, 1], [9, 3, 0, 9]]\n",
+    "kind = \"collective\"\nop = \"barrier\"\nrepeat = 20\nconnections = \"per-message\"\n",
 ];
 
 type Keys = Vec<(&'static str, &'static str)>;
@@ -49,6 +50,7 @@ fn families() -> Vec<Keys> {
     }
     for kind in ["dcqcn", "hpcc", "powertcp", "timely", "rdma-dctcp"] {
         all.push(vec![("transport.kind", kind), ("rdma.recovery.kind", "selective")]);
+        all.push(vec![("transport.kind", kind), ("transport.importance.kind", "tlt")]);
     }
     all.push(vec![("transport.kind", "homa"), ("transport.homa-overcommitment", "1")]);
     all.push(vec![("transport.kind", "dctcp"), ("transport.fixed-rto", "1ms")]);
@@ -101,6 +103,22 @@ fn sleeks_probes_do_not_keep_a_sender_from_asking_for_credit() {
     let plan = planned(&family, PATTERNS[5], 29, "8KB", 931).unwrap();
     let (outcome, _) = simulate(&plan, 1);
     assert_eq!((&outcome.standstill, outcome.simulated < BOUND), (&None, true));
+}
+
+/// TLT forces a copy of a lost message out, whose acknowledgement ends the connection although its
+/// sender has not sent the message again by its own count: the lane goes on all the same.
+#[test]
+fn a_lane_goes_on_when_a_forced_copy_ends_its_message() {
+    let text = "name = \"lane\"\nseed = 559\nduration = \"20s\"\nuntil = \"flows-complete\"\n\
+        [topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 3\nhosts-per-leaf = 4\n\
+        [transport]\nkind = \"rdma-dctcp\"\nimportance = { kind = \"tlt\" }\n[switch]\nbuffer = { \
+        kind = \"shared\" }\n[[traffic]]\nname = \"t2\"\nkind = \"collective\"\nop = \"barrier\"\n\
+        repeat = 2\nconnections = \"per-message\"\n[[failure]]\nlink = [\"leaf3\", \"spine1\"]\n\
+        at = \"47us\"\nuntil = \"300us\"\ndetect = \"20us\"\n";
+    let plan = Scenario::parse("lane", text).unwrap().plan(None, &[], None).unwrap();
+    let (outcome, records) = simulate(&plan, 1);
+    assert_eq!(outcome.standstill, None);
+    assert!(records.flows.iter().all(|flow| flow.finish.is_some()));
 }
 
 proptest! {

@@ -59,6 +59,16 @@ struct Own {
 }
 
 impl RankConnections {
+    /// Takes the lanes that wait for the first `sent` bytes of a connection, or for fewer.
+    fn left(&mut self, flow: FlowId, sent: u64) -> BTreeSet<(u64, LaneKey)> {
+        let Some(mut left) = self.awaited.remove(&flow) else { return BTreeSet::new() };
+        let still = left.split_off(&(sent.saturating_add(1), (0, 0, 0)));
+        if !still.is_empty() {
+            self.awaited.insert(flow, still);
+        }
+        left
+    }
+
     /// A receiving end is gone.
     pub fn close(&mut self, flow: FlowId) {
         self.posted.remove(&flow);
@@ -125,13 +135,9 @@ impl Hosts {
             (sending.opening.flow, sending.opening.class, sending.sender.sent_of_stream());
         let shared = self.shared.clone();
         let Some(job) = shared.job(class) else { return };
-        let Some(awaited) = self.ranks.connections.awaited.get_mut(&flow) else { return };
-        let still = awaited.split_off(&(sent + 1, (0, 0, 0)));
-        let left = std::mem::replace(awaited, still);
-        sending.is_awaited = !awaited.is_empty();
-        if awaited.is_empty() {
-            self.ranks.connections.awaited.remove(&flow);
-        }
+        let connections = &mut self.ranks.connections;
+        let left = connections.left(flow, sent);
+        sending.is_awaited = connections.awaited.contains_key(&flow);
         for (_, key) in left {
             self.go_on_behind(now, (class, job), key, fabric);
         }
@@ -225,7 +231,9 @@ impl Hosts {
         self.pump(now, slot, fabric);
     }
 
-    /// A connection of one message has ended: the next that waits goes.
+    /// A connection of one message has ended: the next that waits goes, and lanes that wait for its
+    /// message, which may never have left in the sender's count: a late acknowledgement, or that of
+    /// a copy that TLT forced out, ends it after a timeout.
     pub(super) fn message_ended(&mut self, now: Time, ended: &Opening, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(job) = shared.job(ended.class) else { return };
@@ -235,6 +243,9 @@ impl Hosts {
         own.open -= 1;
         if let Some((to, at, message)) = own.waiting.pop_front() {
             self.carry(now, (ended.class, job), (from, to, channel), (at, message), fabric);
+        }
+        for (_, key) in self.ranks.connections.left(ended.flow, u64::MAX) {
+            self.go_on_behind(now, (ended.class, job), key, fabric);
         }
     }
 
