@@ -45,7 +45,7 @@ set = { "switch.buffer.size" = "1MB" }
 /// Samples over time, and a link that fails meanwhile.
 const OVER_TIME: &str = r#"
 [capture]
-queues = "10us"
+queues = { every = "10us", flows = true }
 
 [[failure]]
 link = ["host0", "switch0"]
@@ -236,10 +236,16 @@ fn taken_away(caption: &str) -> String {
 fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
     let dir = Dir::new("taken");
     fs::write(dir.0.join("scenario.toml"), format!("{SCENARIO}{OVER_TIME}")).unwrap();
-    dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
+    let sampled = ["duration=100ms", "until=flows-complete", "capture.goodput=100us"];
+    let mut compare =
+        vec!["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"];
+    compare.extend(sampled.iter().flat_map(|set| ["--set", set]));
+    dir.done(&compare);
     let page = dir.page("both");
     assert!(page.contains("class=\"failure\"") && page.contains(">host0–switch0 down</text>"));
     assert!(page.contains("class=\"seeds\"") && page.contains("data-steps"));
+    assert!(page.contains("back at 95 % of that after"), "recovery times");
+    assert!(page.contains("\u{202f}% flow ") && page.contains(" (host"), "contents of the peaks");
     let browser = needs!(browser());
     let page = page.replace("</body>", &taken_away("The fullest queue anywhere"));
     let seen = open(browser, &dir, &page, 1280);

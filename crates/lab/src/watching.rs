@@ -11,7 +11,7 @@
 use crate::Lab;
 use crate::record::Record;
 use millpond_core::Time;
-use millpond_results::PacketWriter;
+use millpond_results::{PacketWriter, Place};
 use millpond_scenario::plan::{CapturePlan, Plan, Tap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -89,14 +89,14 @@ fn answer(
         Ok(taps) => taps,
         Err(reason) => return stream.write_all(reason.as_bytes()),
     };
-    let names: Vec<String> = taps.iter().map(|tap| tap.name.clone()).collect();
+    let place = |tap: &Tap| Place { name: tap.name.clone(), link: tap.link.clone() };
+    let places: Vec<Place> = taps.iter().map(place).collect();
     let capture = CapturePlan { taps, snaplen: u32::MAX, ..CapturePlan::default() };
     let plan = Plan { capture, horizon: Time::MAX, ..plan.clone() };
     let (began, epoch) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH));
     let records = lab.record(&plan, began);
     let out = BufWriter::with_capacity(1 << 16, stream);
-    let names = names.iter().map(String::as_str);
-    let mut out = PacketWriter::new(out, names, u32::MAX, epoch.unwrap_or_default())?;
+    let mut out = PacketWriter::new(out, &places, u32::MAX, epoch.unwrap_or_default())?;
     out.get_mut().flush()?;
     while !is_over() && is_there(stream) {
         for record in records.next(LOOK).into_iter().flatten() {

@@ -8,8 +8,8 @@ use millpond_core::params::{Field, Value};
 use millpond_core::registry::Choice;
 use millpond_ranks::{Job, Work};
 use millpond_results::{
-    Amount, Audit, Captures, GoodputOverTime, Header, JobHeader, Limit, LinkFailure, RunInfo,
-    SizeBins, Status, Totals, World, jain, peak_rss_bytes,
+    Amount, Audit, Captures, GoodputOverTime, Header, JobHeader, Limit, LinkFailure, Place,
+    QueuePeak, RunInfo, SizeBins, Status, Totals, World, jain, peak_rss_bytes,
 };
 use millpond_scenario::application::ApplicationPlan;
 use millpond_scenario::plan::{self, FailurePlan, Plan};
@@ -17,6 +17,7 @@ use millpond_scenario::topology::{LinkSite, Node, Topology};
 use millpond_scenario::traffic::{JobPlan, SourceKind};
 use millpond_sim::Outcome;
 use millpond_sim::audit::{DROPPED, Tally};
+use millpond_sim::samples::Peak;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -64,18 +65,13 @@ fn job_header(class: u16, plan: &JobPlan) -> JobHeader {
 /// Captures: records beside flows and queries.
 pub(crate) fn captures(plan: &Plan) -> Captures {
     let topology = &plan.topology;
-    let peer = |node: Node, link: u32| {
-        let (a, b) = topology.ends(link);
-        let (a, b) = (topology.node(a), topology.node(b));
-        name(topology, if a == node { b } else { a })
-    };
     let has_queues = plan.capture.queues.is_some();
     let sampled = |_: &(u32, &Vec<u32>)| has_queues;
     let of_switch = |(switch, links): (u32, &Vec<u32>)| {
-        links.iter().map(|link| peer(Node::Switch(switch), *link)).collect()
+        links.iter().map(|link| peer(topology, Node::Switch(switch), *link)).collect()
     };
     let of_host = |host: u32| match topology.nics(host).collect::<Vec<_>>().as_slice() {
-        [link] => peer(Node::Host(host), *link),
+        [link] => peer(topology, Node::Host(host), *link),
         _ => String::new(),
     };
     Captures {
@@ -84,7 +80,12 @@ pub(crate) fn captures(plan: &Plan) -> Captures {
         queues: plan.capture.queues.is_some(),
         connections: plan.capture.connections.as_ref().map(|_| millpond_sim::quantities(plan)),
         nodes: plan.topology.switches.iter().map(|s| s.name.clone()).collect(),
-        taps: plan.capture.taps.iter().map(|tap| tap.name.clone()).collect(),
+        taps: plan
+            .capture
+            .taps
+            .iter()
+            .map(|tap| Place { name: tap.name.clone(), link: tap.link.clone() })
+            .collect(),
         snaplen: plan.capture.snaplen,
         tcp_timestamps: plan.capture.tcp_timestamps,
         timers: plan.capture.timers,
@@ -172,6 +173,7 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
         measured,
         bytes_delivered: outcome.hosts.measured_bytes,
         goodput_over_time: goodput_over_time(plan, &outcome.delivered),
+        queue_peaks: outcome.peaks.values().map(|peak| queue_peak(&plan.topology, peak)).collect(),
         run: RunInfo {
             wall_s,
             setup_s: 0.0,
@@ -213,6 +215,33 @@ pub(crate) fn totals(plan: &Plan, outcome: &Outcome, wall: Duration, threads: us
             .collect(),
         audit: conserved,
     }
+}
+
+fn queue_peak(topology: &Topology, Peak { sample, flows }: &Peak) -> QueuePeak {
+    let (node, link) = match sample.node {
+        millpond_results::Node::Switch(switch) => {
+            (Node::Switch(switch), Some(topology.link_at(switch, sample.port)))
+        }
+        millpond_results::Node::Host(host) => {
+            (Node::Host(host), topology.nics(host).nth(usize::from(sample.port)))
+        }
+    };
+    QueuePeak {
+        node: name(topology, node),
+        port: sample.port,
+        peer: link.map_or(String::new(), |link| peer(topology, node, link)),
+        at_us: sample.at.as_us_f64(),
+        bytes: sample.bytes,
+        packets: sample.packets,
+        flows: flows.clone(),
+    }
+}
+
+/// The node at the other end of a node's link.
+fn peer(topology: &Topology, node: Node, link: u32) -> String {
+    let (a, b) = topology.ends(link);
+    let (a, b) = (topology.node(a), topology.node(b));
+    name(topology, if a == node { b } else { a })
 }
 
 /// The goodput of each class over time, from its bytes at each sample.

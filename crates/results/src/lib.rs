@@ -44,8 +44,8 @@ pub use model::names::{folder_name, point_folder, run_folder};
 pub use model::ordered::Ordered;
 pub use model::program::Program;
 pub use model::record::{
-    CollectiveRecord, ConnectionRecord, FlowRecord, Frame, Node, PacketRecord, PauseRecord,
-    QueryRecord, QueueRecord, RankRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, FlowShare, Frame, Node, PacketRecord,
+    PauseRecord, QueryRecord, QueueRecord, RankRecord,
 };
 pub use model::reproduction::{
     Calls, Experiment, LoadPoint, Number, OneRun, Published, PublishedNumber, REPRODUCTION,
@@ -54,8 +54,8 @@ pub use model::reproduction::{
 pub use model::size_bin::SizeBin;
 pub use model::summary::{
     Amount, Application, Audit, Collectives, DROP_REASONS, Fct, Flows, Latency, Limit, Packets,
-    Percentiles, Qct, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers, Times,
-    World,
+    Percentiles, Qct, QueuePeak, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers,
+    Times, World,
 };
 pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
 pub use model::totals::{Totals, peak_rss_bytes};
@@ -82,7 +82,7 @@ pub use statistics::tolerance::{Judged, Tolerance};
 pub use sweep::finish::finish_sweep;
 pub use sweep::{SweepFolder, check_shard};
 pub use write::capture::Captures;
-pub use write::pcap::PacketWriter;
+pub use write::pcap::{PacketWriter, Place};
 pub use write::{Header, JobHeader, Keep, RunWriter};
 
 /// A fresh folder for one test, removed with it.

@@ -7,7 +7,7 @@ use crate::error::{Problem, Report};
 use crate::file_name::check_folder_name;
 use crate::files::{FilesAt, ProgramForm};
 use crate::host::{HostPlan, host, wire_bytes};
-use crate::plan::{EnginePlan, FailurePlan, Plan};
+use crate::plan::{CapturePlan, EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
 use crate::settings::job::{ChakraParams, GoalParams, ProgramFile, SimaiParams};
@@ -99,17 +99,19 @@ pub(crate) fn assemble(
         programs,
         limits,
         failures,
+        engine: engine(s.engine.ports, s.engine.partitions, &capture),
         capture,
-        engine: engine(s.engine.ports, s.engine.partitions),
         warnings: Vec::new(),
         resolved,
         base,
     })
 }
 
-fn engine(ports: Ports, partitions: Partitions) -> EnginePlan {
+fn engine(ports: Ports, partitions: Partitions, capture: &CapturePlan) -> EnginePlan {
+    // A fast port knows departures in advance, and keeps no packets.
+    let has_contents = capture.queues.as_ref().is_some_and(|queues| queues.flows);
     EnginePlan {
-        general_ports: ports == Ports::General,
+        general_ports: ports == Ports::General || has_contents,
         one_partition: partitions == Partitions::One,
     }
 }

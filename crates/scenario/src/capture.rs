@@ -48,6 +48,8 @@ pub struct QueueCapture {
     pub every: Time,
     /// Switch ports and NICs, in ascending order; `None`: all ports of all switches.
     pub ports: Option<Vec<End>>,
+    /// Whether the fullest sample of each port has its contents by flow.
+    pub flows: bool,
 }
 
 /// Which connections are sampled: those for which all of this holds. Probes, and requests that are
@@ -88,6 +90,8 @@ pub struct Tap {
     pub name: String,
     /// The host or the switch's port.
     pub end: End,
+    /// Its node and the one at the other end of its link: "leaf0 → host4".
+    pub link: String,
 }
 
 impl Tap {
@@ -103,7 +107,7 @@ impl Tap {
     }
 
     fn at(topology: &Topology, end: End) -> Tap {
-        Tap { name: ports::file_name(topology, end), end }
+        Tap { name: ports::file_name(topology, end), end, link: ports::link(topology, end) }
     }
 }
 
@@ -207,8 +211,9 @@ fn queues(s: &Settings, topology: &Topology, report: &mut Report) -> Option<Queu
     }
     ports.sort_unstable();
     ports.dedup();
-    let every = every(s, "capture.queues", s.capture.queues_every, &["ports"], report)?;
-    Some(QueueCapture { every, ports: (!s.capture.queues_ports.is_empty()).then_some(ports) })
+    let every = every(s, "capture.queues", s.capture.queues_every, &["ports", "flows"], report)?;
+    let ports = (!s.capture.queues_ports.is_empty()).then_some(ports);
+    Some(QueueCapture { every, ports, flows: s.capture.queues_flows })
 }
 
 fn check_goodput(s: &Settings, report: &mut Report) {

@@ -98,7 +98,10 @@ fn captures_name_hosts_and_ports() {
     let taps: Vec<(&str, End)> =
         plan.capture.taps.iter().map(|t| (t.name.as_str(), t.end)).collect();
     assert_eq!(taps, [("host3", End::Host(3)), ("leaf1-3", End::Switch { switch: 1, port: 3 })]);
-    assert_eq!(plan.capture.queues, Some(QueueCapture { every: Time::from_us(10), ports: None }));
+    assert_eq!(
+        plan.capture.queues,
+        Some(QueueCapture { every: Time::from_us(10), ports: None, flows: false })
+    );
     assert_eq!(plan.capture.snaplen, u32::MAX);
     let again = plan_in(Path::new("."), &plan.resolved).unwrap();
     assert_eq!(again.resolved, plan.resolved);
@@ -177,7 +180,8 @@ fn a_period_alone_is_short_for_the_table_and_stays_when_a_member_is_set() {
     let set = |key: &str, value: &str| {
         scenario.plan(None, &[(key.into(), value.into())], None).unwrap().capture
     };
-    let queues = |every, ports| Some(QueueCapture { every: Time::from_us(every), ports });
+    let queues =
+        |every, ports| Some(QueueCapture { every: Time::from_us(every), ports, flows: false });
     assert_eq!(set("capture.queues", "7us").queues, queues(7, None));
     assert_eq!(set("capture.queues.every", "7us").queues, queues(7, None));
     assert_eq!(set("capture.queues.ports", "host1").queues, queues(10, Some(vec![End::Host(1)])));

@@ -123,7 +123,8 @@ impl Partition {
     }
 
     fn sample(&mut self, at: Time) {
-        self.samplers.sample(at, &mut self.switches, &mut self.hosts);
+        let packets = &self.fabric.packets;
+        self.samplers.sample(at, &mut self.switches, &mut self.hosts, packets);
     }
 
     /// Ends the run at `end`, with the samples that are due by then: its last events may have been

@@ -30,7 +30,7 @@ use crate::jobs::RoundsOfJobs;
 use crate::layout;
 use crate::mail::Mail;
 use crate::partition::Partition;
-use crate::samples::ConnectionFilter;
+use crate::samples::{ConnectionFilter, Peak};
 use crate::scheduling::Rounds;
 use crate::shared::Shared;
 use crate::standstill::Standstill;
@@ -39,7 +39,7 @@ use millpond_core::counters::Counters;
 use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{
-    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord,
     QueueRecord, RankRecord,
 };
 use millpond_scenario::plan::Plan;
@@ -173,6 +173,8 @@ pub struct Outcome {
     pub delivered: Vec<Vec<u64>>,
     /// The flows whose connections were sampled.
     pub sampled: BTreeSet<FlowId>,
+    /// The fullest sample of each port, if the plan asks for contents.
+    pub peaks: BTreeMap<(Node, u16), Peak>,
     /// The most bytes that ever waited at a switch port.
     pub queue_bytes_max: u64,
     /// The counts of each limit, by its index in the plan and whether it was of arriving packets.

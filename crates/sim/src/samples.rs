@@ -15,12 +15,13 @@
 
 use crate::hosts::Hosts;
 use crate::switch_node::SwitchNode;
+use millpond_core::packet::{PacketId, Packets};
 use millpond_core::switch::{QueueView, Switch};
-use millpond_core::{FlowId, HostId, Time};
-use millpond_results::{ConnectionRecord, Node, QueueRecord};
+use millpond_core::{FlowId, HostId, Packet, Time};
+use millpond_results::{ConnectionRecord, FlowShare, Node, QueueRecord};
 use millpond_scenario::plan::{CapturePlan, ConnectionCapture, QueueCapture};
 use millpond_scenario::topology::End;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// When samples are due.
 pub struct Clock {
@@ -64,6 +65,8 @@ impl Clock {
 /// All samplers of a partition.
 pub struct Samplers {
     queues: QueueSampler,
+    /// The fullest sample of each port, if the plan asks for contents.
+    pub peaks: Option<BTreeMap<(Node, u16), Peak>>,
     connections: Option<ConnectionSampler>,
     goodput: Clock,
     /// Of each sample of the goodput, bytes by class since the beginning.
@@ -82,6 +85,7 @@ impl Samplers {
             .map(|host| (host.id, (topology.host_of(host.id), topology.nic_number(host.id))));
         Samplers {
             queues: QueueSampler::new(plan.queues.as_ref(), Time::ZERO, switches, nics),
+            peaks: plan.queues.as_ref().filter(|queues| queues.flows).map(|_| BTreeMap::new()),
             connections: plan.connections.clone().map(ConnectionSampler::new),
             goodput: Clock::new(plan.goodput, Time::ZERO),
             delivered: Vec::new(),
@@ -101,9 +105,26 @@ impl Samplers {
     }
 
     /// Takes the samples that are due at `at`, before which everything has been served.
-    pub fn sample(&mut self, at: Time, switches: &mut [SwitchNode], hosts: &mut Hosts) {
-        let switches = switches.iter_mut().map(|it| (it.index, &mut it.switch));
-        self.queues.sample(at, switches, |host| hosts.hosts[host as usize].node.occupancy(at));
+    pub fn sample(
+        &mut self,
+        at: Time,
+        switches: &mut [SwitchNode],
+        hosts: &mut Hosts,
+        packets: &Packets,
+    ) {
+        let before = self.queues.records.len();
+        let all = switches.iter_mut().map(|it| (it.index, &mut it.switch));
+        self.queues.sample(at, all, |host| hosts.hosts[host as usize].node.occupancy(at));
+        if let Some(peaks) = &mut self.peaks {
+            for sample in &self.queues.records[before..] {
+                let highest = peaks.get(&(sample.node, sample.port));
+                if highest.map_or(0, |peak| peak.sample.bytes) < sample.bytes {
+                    let waiting = waiting_at(sample, switches, hosts);
+                    let peak = Peak::of(sample, waiting.iter().map(|id| &packets[*id]), hosts);
+                    peaks.insert((sample.node, sample.port), peak);
+                }
+            }
+        }
         if self.goodput.strikes(at) {
             self.delivered.push(hosts.delivered());
         }
@@ -133,6 +154,51 @@ impl Samplers {
         let connections =
             self.connections.as_mut().map(|sampler| std::mem::take(&mut sampler.records));
         (self.queues.take(), connections.unwrap_or_default())
+    }
+}
+
+/// The fullest sample of a port, of several the first.
+#[derive(Clone, Debug)]
+pub struct Peak {
+    /// The sample.
+    pub sample: QueueRecord,
+    /// Its bytes by flow and direction, the most first.
+    pub flows: Vec<FlowShare>,
+}
+
+impl Peak {
+    fn of<'a>(
+        sample: &QueueRecord,
+        packets: impl Iterator<Item = &'a Packet>,
+        hosts: &Hosts,
+    ) -> Peak {
+        let topology = &hosts.shared.plan.topology;
+        let mut flows: BTreeMap<(FlowId, HostId, HostId), u64> = BTreeMap::new();
+        for packet in packets {
+            let ends = [packet.src, packet.dst].map(|nic| topology.host_of(nic));
+            *flows.entry((packet.flow, ends[0], ends[1])).or_default() += u64::from(packet.size);
+        }
+        let share = |((flow, src, dst), bytes)| FlowShare { flow, src, dst, bytes };
+        let mut flows: Vec<FlowShare> = flows.into_iter().map(share).collect();
+        // Stable: flows of equal bytes stay in the order of their numbers.
+        flows.sort_by_key(|share| std::cmp::Reverse(share.bytes));
+        Peak { sample: *sample, flows }
+    }
+}
+
+/// The packets that wait at the port of this sample.
+fn waiting_at(sample: &QueueRecord, switches: &[SwitchNode], hosts: &Hosts) -> Vec<PacketId> {
+    match sample.node {
+        Node::Switch(index) => {
+            let node = switches.iter().find(|it| it.index == index);
+            node.map_or(Vec::new(), |node| node.switch.waiting(sample.port))
+        }
+        Node::Host(host) => {
+            let nic = hosts.shared.plan.topology.nics(host).nth(usize::from(sample.port));
+            nic.map_or(Vec::new(), |nic| {
+                hosts.hosts[hosts.shared.local_host(nic) as usize].node.waiting_packets()
+            })
+        }
     }
 }
 

@@ -454,3 +454,30 @@ fn each_control_law_tells_what_it_steers_by() {
         }
     }
 }
+
+/// Two flows at 10 Gb/s each meet at the port to host 2, and so do their windows: its fullest
+/// sample holds both, and their bytes are the sample's. A NIC holds its own flow alone.
+#[test]
+fn the_fullest_sample_of_a_port_has_its_contents_by_flow() {
+    let capture = "[capture]\nqueues = { every = \"500ns\", flows = true, ports = [\"switch0\", \
+        \"host1\"] }\n";
+    let text = one_switch("[\"0us\", 0, 2, 300000], [\"0us\", 1, 2, 300000]", capture);
+    let (outcome, records) = simulate(&plan(&text, &[]), 1);
+    let (_, plain) = simulate(&plan(&text, &[("capture.queues.flows", "false")]), 1);
+    assert_eq!((&records.flows, &records.queues), (&plain.flows, &plain.queues));
+    for ((node, port), peak) in &outcome.peaks {
+        let of_port = records.queues.iter().filter(|q| (q.node, q.port) == (*node, *port));
+        assert_eq!(of_port.map(|q| q.bytes).max(), Some(peak.sample.bytes));
+        let sum: u64 = peak.flows.iter().map(|share| share.bytes).sum();
+        assert_eq!(sum, peak.sample.bytes, "{node:?} {port}");
+        assert!(peak.flows.is_sorted_by_key(|share| std::cmp::Reverse(share.bytes)));
+    }
+    let flows = |node, port| {
+        let shares = outcome.peaks[&(node, port)].flows.iter();
+        let mut ends: Vec<_> = shares.map(|it| (it.flow, it.src, it.dst)).collect();
+        ends.sort_unstable();
+        ends
+    };
+    assert_eq!(flows(Node::Switch(0), 2), [(0, 0, 2), (1, 1, 2)]);
+    assert_eq!(flows(Node::Host(1), 0), [(1, 1, 2)]);
+}

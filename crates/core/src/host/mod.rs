@@ -222,6 +222,11 @@ impl<K: Copy + Eq> Host<K> {
         self.nic.occupancy(at)
     }
 
+    /// The packets that wait in the NIC, in no order, if it is one that holds packets.
+    pub fn waiting_packets(&self) -> Vec<PacketId> {
+        self.nic.packets()
+    }
+
     /// Bytes that wait in the NIC, if it is one that holds packets.
     pub fn waiting(&self) -> u64 {
         self.nic.waiting()

@@ -159,6 +159,14 @@ impl Nic {
         }
     }
 
+    /// The packets that wait, in no order; none of a fast NIC, which keeps none.
+    pub(super) fn packets(&self) -> Vec<PacketId> {
+        match self {
+            Nic::General(inner) => inner.0.waiting(),
+            Nic::Fast(..) | Nic::Driver => Vec::new(),
+        }
+    }
+
     /// Bytes that wait here, where packets do.
     pub(super) fn waiting(&self) -> u64 {
         match self {

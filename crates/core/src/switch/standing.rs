@@ -30,6 +30,14 @@ impl Switch {
         }
     }
 
+    /// The packets that wait at `port`, in no order; none of a fast port, which keeps none.
+    pub fn waiting(&self, port: u16) -> Vec<PacketId> {
+        match &self.ports {
+            Ports::Fast(_) => Vec::new(),
+            Ports::General(ports) => ports[port as usize].waiting(),
+        }
+    }
+
     /// Whether a packet is among those for which the switch stops `target` at an ingress port.
     pub fn counts_for(&self, packet: &Packet, ingress: u16, target: PauseTarget) -> bool {
         packet.ingress == ingress

@@ -43,8 +43,8 @@ pub(crate) use ordered::Ordered;
 #[cfg(test)]
 pub(crate) use record::Frame;
 pub(crate) use record::{
-    CollectiveRecord, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord,
-    QueueRecord, RankRecord,
+    CollectiveRecord, ConnectionRecord, FlowRecord, FlowShare, Node, PacketRecord, PauseRecord,
+    QueryRecord, QueueRecord, RankRecord,
 };
 pub(crate) use reproduction::{
     Calls, Experiment, LoadPoint, Number, OneRun, Published, REPRODUCTION, Reproduction, Scheme,

@@ -8,6 +8,7 @@ use millpond_core::packet::Record;
 use millpond_core::switch::pause::PauseFrame;
 use millpond_core::switch::port::LinkRate;
 use millpond_core::{Bytes, Packet, Time};
+use serde::{Deserialize, Serialize};
 
 /// One packet that a capture has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,19 @@ pub struct QueueRecord {
     pub bytes: u64,
     /// Packets that waited.
     pub packets: u32,
+}
+
+/// The bytes of one flow in one direction that waited at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowShare {
+    /// The flow. Acknowledgements have the number of the flow that they acknowledge.
+    pub flow: u32,
+    /// The host that sent the packets.
+    pub src: u32,
+    /// The host that they are for.
+    pub dst: u32,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// A connection's sending end just before an instant.

@@ -14,6 +14,7 @@ use crate::model::error::{At, Result};
 use crate::model::goodput::GoodputOverTime;
 use crate::model::ordered::Ordered;
 use crate::model::program::Program;
+use crate::model::record::FlowShare;
 use crate::model::size_bin::SizeBin;
 use crate::model::words::words;
 
@@ -309,6 +310,25 @@ pub struct Latency {
     pub max: Option<f64>,
 }
 
+/// The contents of a port at its fullest sample, of several the first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuePeak {
+    /// The switch, or the host whose NIC it is.
+    pub node: String,
+    /// Its port.
+    pub port: u16,
+    /// The node at the other end of the port's link.
+    pub peer: String,
+    /// When, in microseconds of virtual time.
+    pub at_us: f64,
+    /// Bytes that waited.
+    pub bytes: u64,
+    /// Packets that waited.
+    pub packets: u32,
+    /// The same bytes by flow and direction, the most first.
+    pub flows: Vec<FlowShare>,
+}
+
 /// Times in microseconds; `null` of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
@@ -559,6 +579,9 @@ pub struct Summary {
     /// Goodput over time; absent unless asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_over_time: Option<GoodputOverTime>,
+    /// The contents of ports at their fullest samples; absent unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue_peaks: Vec<QueuePeak>,
     /// Packets.
     pub packets: Packets,
     /// Retransmission timeouts.

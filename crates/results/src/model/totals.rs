@@ -7,7 +7,9 @@ use millpond_core::Time;
 use super::goodput::GoodputOverTime;
 use super::ordered::Ordered;
 use super::program::Program;
-use super::summary::{Audit, DROP_REASONS, Fct, Latency, Limit, Packets, RunInfo, Status};
+use super::summary::{
+    Audit, DROP_REASONS, Fct, Latency, Limit, Packets, QueuePeak, RunInfo, Status,
+};
 
 /// The totals that a world hands over at the end of a run, besides the records.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Totals {
     pub run: RunInfo,
     /// Goodput over time, if it was sampled.
     pub goodput_over_time: Option<GoodputOverTime>,
+    /// The contents of ports at their fullest samples, if they were asked for.
+    pub queue_peaks: Vec<QueuePeak>,
     /// Flows that never started because of those that they wait for.
     pub not_started: u64,
     /// Packets put on the wire by hosts.

@@ -13,7 +13,7 @@ use crate::model::{
     QUEUES, QueryRecord, QueueRecord, ROW_GROUP, Result, Table,
 };
 use crate::write::connections::Connections;
-use crate::write::pcap::Capture;
+use crate::write::pcap::{Capture, Place};
 use crate::write::trace::Trace;
 use millpond_core::congestion::Quantity;
 
@@ -33,8 +33,8 @@ pub struct Captures {
     pub peers: Vec<Vec<String>>,
     /// The same of each host with one link; empty of others.
     pub host_peers: Vec<String>,
-    /// By capture: its file's name without the extension.
-    pub taps: Vec<String>,
+    /// By capture: its place, whose name is its file's without the extension.
+    pub taps: Vec<Place>,
     /// Bytes of each captured packet that are kept.
     pub snaplen: u32,
     /// Whether captured packets show TCP timestamps.
@@ -106,9 +106,9 @@ impl Recording {
             self.connections =
                 Some(Connections::create(&file(CONNECTIONS), classes, laws, schema)?);
         }
-        for name in &what.taps {
-            let path = file(&format!("{name}.pcapng"));
-            self.captures.push(Capture::create(&path, name, what.snaplen, what.tcp_timestamps)?);
+        for place in &what.taps {
+            let path = file(&format!("{}.pcapng", place.name));
+            self.captures.push(Capture::create(&path, place, what.snaplen, what.tcp_timestamps)?);
         }
         if what.trace {
             let [path, queries, counters] =
@@ -144,28 +144,28 @@ impl Recording {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
     pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
-        if let Some(table) = &mut self.queues {
-            let (name, peer) = match q.node {
-                Node::Switch(switch) => {
-                    let switch = switch as usize;
-                    (self.nodes[switch].clone(), self.peers[switch].get(usize::from(q.port)))
-                }
-                Node::Host(host) => {
-                    let name = ByteArray::from(format!("host{host}").as_str());
-                    (name, self.host_peers.get(host as usize))
-                }
-            };
-            let peer = peer.cloned().unwrap_or_else(|| ByteArray::from(""));
-            table
-                .f64(q.at.as_us_f64())
-                .name(&name)
-                .u32(q.port.into())
-                .i64(q.bytes)
-                .u32(q.packets)
-                .name(&peer)
-                .end_row()?;
-        }
-        self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q))
+        let Some(table) = &mut self.queues else { return Ok(()) };
+        let (name, peer) = match q.node {
+            Node::Switch(switch) => {
+                let switch = switch as usize;
+                (self.nodes[switch].clone(), self.peers[switch].get(usize::from(q.port)))
+            }
+            Node::Host(host) => {
+                let name = ByteArray::from(format!("host{host}").as_str());
+                (name, self.host_peers.get(host as usize))
+            }
+        };
+        let peer = peer.cloned().unwrap_or_else(|| ByteArray::from(""));
+        table
+            .f64(q.at.as_us_f64())
+            .name(&name)
+            .u32(q.port.into())
+            .i64(q.bytes)
+            .u32(q.packets)
+            .name(&peer)
+            .end_row()?;
+        let peer = peer.as_utf8().unwrap_or_default();
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q, peer))
     }
 
     /// Adds a sample of a connection, if the run takes them.

@@ -35,6 +35,15 @@ use crate::model::{At, PacketRecord, PauseRecord, Result};
 const ETHERNET: usize = 14;
 const IP: usize = 20;
 
+/// A place where packets are captured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Its name: "host3", "leaf0-4".
+    pub name: String,
+    /// The nodes at the ends of its link: "leaf0 → host4".
+    pub link: String,
+}
+
 /// A capture being written: a section with an interface for each place.
 pub struct PacketWriter<W: Write> {
     writer: PcapNgWriter<W>,
@@ -61,7 +70,7 @@ impl<W: Write> PacketWriter<W> {
     /// The reason why `out` cannot be written.
     pub fn new<'n>(
         out: W,
-        places: impl IntoIterator<Item = &'n str>,
+        places: impl IntoIterator<Item = &'n Place>,
         snaplen: u32,
         epoch: Duration,
     ) -> io::Result<PacketWriter<W>> {
@@ -76,7 +85,8 @@ impl<W: Write> PacketWriter<W> {
                 linktype: DataLink::ETHERNET,
                 snaplen: if snaplen == u32::MAX { 0 } else { snaplen },
                 options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(place)),
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(&place.name)),
+                    InterfaceDescriptionOption::IfDescription(Cow::Borrowed(&place.link)),
                     InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
                 ],
             };
@@ -155,9 +165,10 @@ impl Capture {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be created or its header written.
-    pub fn create(path: &Path, name: &str, snaplen: u32, timestamps: bool) -> Result<Capture> {
+    pub fn create(path: &Path, place: &Place, snaplen: u32, timestamps: bool) -> Result<Capture> {
         let file = BufWriter::with_capacity(1 << 18, File::create(path).at("create", path)?);
-        let packets = PacketWriter::new(file, [name], snaplen, Duration::ZERO).at("write", path)?;
+        let packets =
+            PacketWriter::new(file, [place], snaplen, Duration::ZERO).at("write", path)?;
         let packets = PacketWriter { timestamps, ..packets };
         Ok(Capture { path: path.to_path_buf(), packets })
     }
@@ -327,16 +338,26 @@ mod tests {
             frame: Some(frame),
         };
         let mut file = Vec::new();
+        let place = |name: &str, link: &str| Place { name: name.into(), link: link.into() };
+        let places = [place("host1", "host1 → leaf0"), place("leaf0-4", "leaf0 → host4")];
         let epoch = Duration::from_secs(9);
-        let mut writer = PacketWriter::new(&mut file, ["a", "b"], 60, epoch).unwrap();
+        let mut writer = PacketWriter::new(&mut file, &places, 60, epoch).unwrap();
         writer.write(1, &record).unwrap();
         let mut reader = PcapNgReader::new(&file[..]).unwrap();
-        let mut packets = Vec::new();
+        let (mut packets, mut links) = (Vec::new(), Vec::new());
         while let Some(block) = reader.next_block() {
-            if let (Block::EnhancedPacket(packet), _) = block.unwrap() {
-                packets.push(packet.into_owned());
+            match block.unwrap().0 {
+                Block::EnhancedPacket(packet) => packets.push(packet.into_owned()),
+                Block::InterfaceDescription(of) => {
+                    links.extend(of.options.into_iter().filter_map(|option| match option {
+                        InterfaceDescriptionOption::IfDescription(link) => Some(link.into_owned()),
+                        _ => None,
+                    }))
+                }
+                _ => {}
             }
         }
+        assert_eq!(links, ["host1 → leaf0", "leaf0 → host4"]);
         let [packet] = &packets[..] else { panic!("{packets:?}") };
         assert_eq!((packet.interface_id, packet.original_len), (1, 1514));
         assert_eq!(packet.timestamp, Duration::new(9, 1_234));

@@ -123,6 +123,7 @@ impl RunWriter {
             collectives: Ordered::from(collectives),
             timers_us: Ordered::from(timers),
             goodput_over_time: totals.goodput_over_time.clone(),
+            queue_peaks: totals.queue_peaks.clone(),
             packets: Packets::of(&totals),
             warnings: totals.warnings,
             run: totals.run,

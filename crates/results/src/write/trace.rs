@@ -130,11 +130,12 @@ impl Trace {
         )
     }
 
-    /// Adds a sample of a queue: two counters of its node.
+    /// Adds a sample of a queue: two counters of its node, named by its port and the node at the
+    /// other end of the port's link, if `peer` names one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
-    pub fn queue(&mut self, q: &QueueRecord) -> Result<()> {
+    pub fn queue(&mut self, q: &QueueRecord, peer: &str) -> Result<()> {
         let process = match q.node {
             Node::Host(host) => self.host(host),
             Node::Switch(switch) => {
@@ -143,11 +144,16 @@ impl Trace {
                 SWITCHES + u64::from(switch)
             }
         };
-        let (at, port) = (us(q.at), q.port);
+        let at = us(q.at);
+        let port = match peer {
+            "" => format!("port {}", q.port),
+            peer => format!("port {} → {peer}", q.port),
+        };
         for (what, count) in [("bytes", q.bytes), ("packets", u64::from(q.packets))] {
+            let name = json!(format!("{port} {what}"));
             self.counters.line(format_args!(
-                "{{\"ph\":\"C\",\"name\":\"port {port} \
-                 {what}\",\"pid\":{process},\"ts\":{at},\"args\":{{\"{what}\":{count}}}}},"
+                "{{\"ph\":\"C\",\"name\":{name},\"pid\":{process},\"ts\":{at},\"args\":\
+                 {{\"{what}\":{count}}}}},"
             ))?;
         }
         Ok(())
@@ -235,8 +241,8 @@ mod tests {
             &|trace| trace.flow(&flow(1, 4)),
             &|trace| trace.flow(&flow(2, 0)),
             &|trace| trace.query(&query),
-            &|trace| trace.queue(&queue(Node::Host(3))),
-            &|trace| trace.queue(&queue(Node::Switch(0))),
+            &|trace| trace.queue(&queue(Node::Host(3)), ""),
+            &|trace| trace.queue(&queue(Node::Switch(0)), "host4"),
         ];
         let dir = test_dir("trace");
         let write = |name: &str, order: [usize; 5]| {
@@ -259,6 +265,10 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&whole).unwrap();
         // Two flows of two lines, a query's beginning, four counters, five names, and the last
         // line.
-        assert_eq!(json["traceEvents"].as_array().unwrap().len(), 15);
+        let events = json["traceEvents"].as_array().unwrap();
+        assert_eq!(events.len(), 15);
+        for name in ["port 2 bytes", "port 2 → host4 bytes"] {
+            assert!(events.iter().any(|event| event["name"] == name), "{name}");
+        }
     }
 }

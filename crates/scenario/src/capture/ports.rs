@@ -69,6 +69,11 @@ pub(super) fn file_name(topology: &Topology, end: End) -> String {
     }
 }
 
+/// The nodes at the two ends of this port's link: "leaf0 → host4".
+pub(super) fn link(topology: &Topology, end: End) -> String {
+    format!("{} → {}", name(topology, end), name(topology, other_end(topology, end)))
+}
+
 fn find(topology: &Topology, name: &str) -> Result<Node, Wrong> {
     node(topology, name).ok_or_else(|| unknown(topology, name))
 }

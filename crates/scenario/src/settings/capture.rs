@@ -17,6 +17,9 @@ params! {
         /// from 0), "leaf0" (all its ports), "host3" (a host's NIC), or the name that a topology's
         /// list gives a link (the ports at both its ends). Empty means all ports of all switches.
         pub queues_ports: Vec<String> = Vec::new(),
+        /// Whether summary.json has, of each sampled port, the flows that held bytes in it at its
+        /// fullest sample (`queue_peaks`). Ports are general ones then: the results are the same.
+        pub queues_flows: bool = false,
         /// Time from one sample of the chosen connections to the next, for connections.parquet:
         /// window, round-trip time, retransmission timeout, and what the transport steers by
         /// (DCTCP's alpha, Swift's target). Off means none. `connections = "10us"` is short for

@@ -375,6 +375,7 @@ impl<'a, O: Observer> Director<'a, O> {
             pairs: BTreeMap::new(),
             delivered: Vec::new(),
             sampled: BTreeSet::new(),
+            peaks: BTreeMap::new(),
             queue_bytes_max: 0,
             limits: BTreeMap::new(),
             counters: Counters::default(),
@@ -388,6 +389,7 @@ impl<'a, O: Observer> Director<'a, O> {
             late.append(&mut p.hosts.waiting.late);
             p.finish(self.edge);
             add_samples(&mut outcome.delivered, std::mem::take(&mut p.samplers.delivered));
+            outcome.peaks.extend(p.samplers.peaks.take().unwrap_or_default());
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();

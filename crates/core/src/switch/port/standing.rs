@@ -82,6 +82,11 @@ impl GeneralPort {
         memory.give(self.number, packet);
     }
 
+    /// The packets that wait, in no order.
+    pub fn waiting(&self) -> Vec<PacketId> {
+        self.queue.waiting()
+    }
+
     /// The packets that can never leave while these targets are paused, each with the one that
     /// holds it. A guaranteed rate lets all leave.
     pub fn held(&self, paused: &[PauseTarget], packets: &Packets) -> Vec<(PacketId, PauseTarget)> {

@@ -3,6 +3,7 @@
 //! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a
 //! percentile is marked.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Variant;
@@ -15,11 +16,16 @@ use super::page::{Drawing, Figure, details, empty, end, escape, figures, note, s
 use super::queues::{Overview, Port, Track, busiest};
 use super::series::swatch;
 use super::unit::Unit;
-use crate::model::summary::Summary;
-use crate::model::{GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};
+use crate::model::goodput::Recovery;
+use crate::model::summary::{QueuePeak, Summary};
+use crate::model::{FlowShare, GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};
+use crate::render::format::digits;
 
 /// Ports that have a chart of their own.
 const PORTS: usize = 3;
+
+/// Flows of a peak that are named.
+const SHOWN: usize = 3;
 
 /// The number of variants whose share of open ones is named.
 const LISTED: usize = 8;
@@ -311,7 +317,45 @@ pub(crate) fn goodput(page: &mut String, variants: &[Variant]) -> Result<()> {
              above the rate of the links, and those before it lie below."
         ),
     );
+    recoveries(page, variants)?;
     end(page);
+    Ok(())
+}
+
+/// How long the goodput took to come back after each failure, where it was sampled: of several
+/// seeds the longest time.
+fn recoveries(page: &mut String, variants: &[Variant]) -> Result<()> {
+    let mut rows = Vec::new();
+    for (series, variant) in variants.iter().enumerate() {
+        let mut failures: BTreeMap<u64, Vec<Recovery>> = BTreeMap::new();
+        for run in &variant.runs {
+            let sampled = Summary::read(run)?.goodput_over_time;
+            for recovery in sampled.into_iter().flat_map(|sampled| sampled.recovery) {
+                // In picoseconds, for the order.
+                failures.entry((recovery.at_us * 1e6) as u64).or_default().push(recovery);
+            }
+        }
+        for seeds in failures.values() {
+            let longest = seeds
+                .iter()
+                .try_fold(0.0_f64, |longest, seed| seed.recovery_us.map(|us| longest.max(us)));
+            let before = seeds.iter().map(|seed| seed.before_gbps).sum::<f64>();
+            rows.push(vec![
+                swatch(series) + &escape(&variant.result.variant),
+                time(Some(seeds[0].at_us)),
+                format!("{} Gb/s", digits(before / seeds.len() as f64)),
+                match longest {
+                    Some(0.0) => "it stays there".into(),
+                    Some(us) => time(Some(us)),
+                    None => "not before the end".into(),
+                },
+            ]);
+        }
+    }
+    if !rows.is_empty() {
+        let head = ["variant", "failure at", "goodput before", "back at 95 % of that after"];
+        table(page, "", &head.map(String::from), &rows);
+    }
     Ok(())
 }
 
@@ -405,6 +449,7 @@ pub(crate) fn waiting(variants: &[Variant]) -> Result<Option<Vec<Drawing>>> {
     let failures = within(spans(variants.iter().flat_map(|variant| &variant.failures)), to);
     let most =
         overviews.iter().flatten().flat_map(|o| o.peaks.values()).copied().max().unwrap_or(0);
+    let peaks = peaks(variants)?;
     let mut charts = Vec::new();
     for at in 0..=ports.len() {
         let line = |(series, tracks): (usize, &Vec<Track>)| {
@@ -425,10 +470,42 @@ pub(crate) fn waiting(variants: &[Variant]) -> Result<Option<Vec<Drawing>>> {
             label: format!("{caption}: bytes over time"),
         };
         let name = if at == 0 { "queue".to_string() } else { format!("queue-{at}") };
-        let below = if at == 1 { "the highest peak of a single port" } else { "" };
-        charts.push(Drawing { name, caption, below: below.into(), chart });
+        let mut below = Vec::new();
+        below.extend((at == 1).then(|| "the highest peak of a single port".to_string()));
+        below.extend(at.checked_sub(1).and_then(|at| peaks.get(&ports[at])).map(contents));
+        charts.push(Drawing { name, caption, below: below.join(": "), chart });
     }
     Ok(Some(charts))
+}
+
+/// The fullest sample of each port in the first run of any variant, where it has contents.
+fn peaks(variants: &[Variant]) -> Result<BTreeMap<Port, QueuePeak>> {
+    let mut peaks: BTreeMap<Port, QueuePeak> = BTreeMap::new();
+    for run in variants.iter().filter_map(|variant| variant.runs.first()) {
+        for peak in Summary::read(run)?.queue_peaks {
+            let port = (peak.node.clone(), u64::from(peak.port));
+            if peaks.get(&port).is_none_or(|highest| highest.bytes < peak.bytes) {
+                peaks.insert(port, peak);
+            }
+        }
+    }
+    Ok(peaks)
+}
+
+/// The flows that made a peak, of many the largest ones.
+fn contents(peak: &QueuePeak) -> String {
+    let share = |bytes: u64| percent(Some(bytes as f64 / peak.bytes.max(1) as f64));
+    let named = |it: &FlowShare| {
+        format!("{} flow {} (host{} → host{})", share(it.bytes), it.flow, it.src, it.dst)
+    };
+    let (shown, others) = peak.flows.split_at(peak.flows.len().min(SHOWN));
+    let mut parts: Vec<String> = shown.iter().map(named).collect();
+    if !others.is_empty() {
+        let bytes = others.iter().map(|it| it.bytes).sum();
+        parts.push(format!("{} in {} others", share(bytes), others.len()));
+    }
+    let size = number::short(number::bytes(peak.bytes as f64));
+    format!("{size} at {}: {}", time(Some(peak.at_us)), parts.join(", "))
 }
 
 /// The section of these charts.
