@@ -70,6 +70,7 @@ pub fn answer(frame: &[u8], hosts: u32) -> Option<[u8; LENGTH]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn an_address_leads_back_to_its_host() {
@@ -103,6 +104,23 @@ mod tests {
         assert_eq!(reply[12..22], [8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
         assert_eq!((&reply[22..28], &reply[28..32]), (&mac(7).0[..], &ip(7).octets()[..]));
         assert_eq!((&reply[32..38], &reply[38..42]), (&mac(3).0[..], &ip(3).octets()[..]));
+    }
+
+    proptest! {
+        /// Of any length, and like a request or not.
+        #[test]
+        fn any_frame_gets_an_answer_or_none(
+            bytes in prop::collection::vec(any::<u8>(), 0..80),
+            is_like_a_request: bool,
+        ) {
+            let (mut bytes, like) = (bytes, request(1, ip(2)));
+            if let (true, Some(head)) = (is_like_a_request, bytes.get_mut(12..22)) {
+                head.copy_from_slice(&like[12..22]);
+            }
+            if let Some(answer) = answer(&bytes, HOSTS_MAX) {
+                prop_assert_eq!((&answer[..6], &answer[12..20]), (&bytes[22..28], &like[12..20]));
+            }
+        }
     }
 
     #[test]

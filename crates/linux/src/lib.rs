@@ -18,6 +18,8 @@
 //! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal
 //! to it, and the edge equal to the simulator's.
 
+#[cfg(any(test, feature = "bodies"))]
+pub mod bodies;
 pub mod dataplane;
 pub mod demo;
 pub mod edge;

@@ -58,7 +58,7 @@ pub(crate) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
 
 /// Returns the bodies of the messages of a datagram, and whether the last of the answer is among
 /// them.
-fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
+pub(crate) fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
     let mut all = Vec::new();
     while let Some(header) = datagram.get(..HEADER) {
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -67,7 +67,9 @@ fn messages(mut datagram: &[u8]) -> Result<(Vec<&[u8]>, bool), Errno> {
         match kind {
             ERROR => {
                 let code = body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
-                let error = code.checked_neg().unwrap_or(libc::EPROTO);
+                // Other codes are no error of the kernel's.
+                let error = code.checked_neg().filter(|e| (1..4096).contains(e));
+                let error = error.unwrap_or(libc::EPROTO);
                 return if code == 0 {
                     Ok((all, true))
                 } else {

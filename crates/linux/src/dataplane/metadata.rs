@@ -49,10 +49,11 @@ impl Network {
     fn of(header: &[u8], view: &View) -> Option<Network> {
         let at = view.ethernet;
         let is_ip = matches!(view.inner, Inner::Transport(_) | Inner::Fragment | Inner::OtherIp);
-        match header.get(at).filter(|_| is_ip)? >> 4 {
-            4 => Some(Network::V4(at)),
-            _ => Some(Network::V6(at)),
-        }
+        let (network, length) = match header.get(at).filter(|_| is_ip)? >> 4 {
+            4 => (Network::V4(at), 20),
+            _ => (Network::V6(at), 40),
+        };
+        (header.len() >= at + length).then_some(network)
     }
     /// Type of service, or traffic class.
     fn class(self, header: &[u8]) -> u8 {

@@ -22,9 +22,11 @@ const COPIED: u8 = 0x80;
 /// Whether `frame` holds an IPv4 packet that may be cut; `ethernet` is the length of the Ethernet
 /// header with its tags. The frame's headers are enough.
 pub fn may_be_cut(frame: &[u8], ethernet: usize) -> bool {
-    let is_v4 = frame.get(ethernet - 2..ethernet) == Some(&[0x08, 0x00]);
-    let packet = frame.get(ethernet..).unwrap_or_default();
-    is_v4 && packet.len() >= 20 && packet[0] >> 4 == 4 && packet[6] & DONT_FRAGMENT == 0
+    let Some((link, packet)) = frame.split_at_checked(ethernet) else { return false };
+    link.ends_with(&[0x08, 0x00])
+        && packet.len() >= 20
+        && packet[0] >> 4 == 4
+        && packet[6] & DONT_FRAGMENT == 0
 }
 
 /// Returns the fragments of the IPv4 packet in `frame`: frames whose packets have at most `mtu`

@@ -59,7 +59,9 @@ impl Tag {
 
     /// Writes into the tag at `at`, which was read, that its frame was deflected.
     pub fn deflect(frame: &mut [u8], at: usize) {
-        frame[at + 2] |= DEFLECTED;
+        if let Some(flags) = frame.get_mut(at + 2) {
+            *flags |= DEFLECTED;
+        }
     }
 }
 

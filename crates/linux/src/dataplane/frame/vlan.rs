@@ -62,13 +62,14 @@ pub fn insert(room: &mut [u8], ethertype: u16, control: u16) {
 
 /// Writes a VLAN into the tag of a frame, which keeps its priority.
 pub fn set_number(frame: &mut [u8], vlan: u16) {
-    let control = u16::from_be_bytes([frame[AT + 2], frame[AT + 3]]) & !NUMBER | vlan;
-    frame[AT + 2..AT + 4].copy_from_slice(&control.to_be_bytes());
+    if let Some(word) = frame.get_mut(AT + 2..).and_then(|tag| tag.first_chunk_mut()) {
+        *word = (u16::from_be_bytes(*word) & !NUMBER | vlan).to_be_bytes();
+    }
 }
 
 /// The bytes before the tag of a frame and behind it, if there is room for one.
 pub fn around(frame: &[u8]) -> Option<[&[u8]; 2]> {
-    Some([&frame[..AT], frame.get(AT + LENGTH..)?])
+    Some([frame.get(..AT)?, frame.get(AT + LENGTH..)?])
 }
 
 #[cfg(test)]

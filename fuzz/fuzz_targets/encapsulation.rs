@@ -1,0 +1,4 @@
+//! A datagram of a path without a key.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| millpond_linux::bodies::run("encapsulation", bytes));

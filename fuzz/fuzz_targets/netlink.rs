@@ -1,0 +1,4 @@
+//! An answer of the kernel.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| millpond_linux::bodies::run("netlink", bytes));
