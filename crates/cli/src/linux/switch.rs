@@ -109,7 +109,10 @@ fn examine(state: &State, json: bool) -> Result<(), Failure> {
         findings.extend(doctor::examine_config(&config));
     }
     findings.extend(state.process().and_then(doctor::examine_process));
-    findings.extend(show::read(state).ok().map(|reading| doctor::examine_ports(&reading)));
+    if let Ok(reading) = show::read(state) {
+        findings.push(doctor::examine_ports(&reading));
+        findings.extend(doctor::examine_restarts(&reading));
+    }
     match json {
         true => say(&serde_json::to_string(&findings)?),
         false => say(&finding::table(&findings)),

@@ -69,6 +69,11 @@ impl Buffers {
             self.free.push(id);
         }
     }
+    /// Takes back all references but the caller's, after work has failed that had them.
+    #[cold]
+    pub fn disown(&mut self, id: BufferId) {
+        self.references[id as usize] = 1;
+    }
     /// Its bytes.
     #[inline]
     pub fn bytes(&self, id: BufferId) -> &[u8] {

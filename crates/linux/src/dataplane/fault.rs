@@ -1,8 +1,9 @@
 //! A panic in the work for one frame costs that frame, and no other frame of any tenant.
 //!
-//! [`caught`] stands around the work for each frame, and around a round's other work. Memory is
-//! sound after a panic of safe code. A packet that the frame had put into a queue stays there; a
-//! buffer that nothing else refers to may stay in use.
+//! [`caught`] stands around the work for each frame: of a port, of a path, of a queue, of the
+//! switch itself. A reader that panics loses its guest or application, merging begins anew, and a
+//! shim begins anew. Memory is sound after a panic of safe code. A packet that the frame had put
+//! into a queue stays there.
 //!
 //! Invariant: a frame whose work panicked is counted once, as `internal-error`, and the first bytes
 //! of the last such frames are kept for the report.
@@ -72,14 +73,20 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
 }
 
 impl Panic {
-    /// Keeps the frame for the report. Returns the reason to drop it.
+    /// Keeps the frame for the report, unless this second has enough of this work. Returns the
+    /// reason to drop it.
     #[cold]
     pub fn keep(self, work: impl Into<String>, frame: &[u8]) -> Drop {
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
-        let bytes = frame.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
         let (work, message, length) = (work.into(), self.0, frame.len());
         let mut faults = FAULTS.lock().unwrap_or_else(PoisonError::into_inner);
         faults.0 += 1;
+        // A flood of such frames costs no reports, and hides no fault of other work.
+        let is_alike = |fault: &Fault| fault.unix_s == unix_s && fault.work == work;
+        if faults.1.len() == KEPT && faults.1.iter().all(is_alike) {
+            return Drop::InternalError;
+        }
+        let bytes = frame.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
         if faults.1.len() == KEPT {
             faults.1.pop_front();
         }
@@ -108,14 +115,20 @@ pub fn install() {
     }));
 }
 
-/// In tests: panics for a frame with these bytes, as a fault of the program would.
+/// In tests: bytes of a frame for which its forwarding panics, as a fault of the program would.
 #[cfg(test)]
 pub const INJECTED: [u8; 16] = *b"panic at a frame";
-
-/// Panics for a frame with [`INJECTED`] in it.
+/// The same for the reader of its port, and for the writer.
 #[cfg(test)]
-pub fn inject(frame: &[u8]) {
-    assert!(!frame.windows(INJECTED.len()).any(|bytes| bytes == INJECTED), "an injected fault");
+pub const AT_READER: [u8; 16] = *b"panic at reading";
+/// See [`AT_READER`].
+#[cfg(test)]
+pub const AT_WRITER: [u8; 16] = *b"panic at writing";
+
+/// Panics for a frame with these bytes in it.
+#[cfg(test)]
+pub fn inject(frame: &[u8], fault: [u8; 16]) {
+    assert!(!frame.windows(fault.len()).any(|bytes| bytes == fault), "an injected fault");
 }
 
 #[cfg(test)]

@@ -117,6 +117,8 @@ impl Edge {
         peer: usize,
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
+        // A panic may have left packets of another frame.
+        self.driver.forget_leaving();
         let labels = self
             .driver
             .labels

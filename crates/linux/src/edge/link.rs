@@ -87,6 +87,19 @@ impl Driver {
         }
     }
     /// The packet that has come under this number.
+    /// Forgets packets on their way out, whose buffers their frame has taken back.
+    pub(super) fn forget_leaving(&mut self) {
+        self.cut.clear();
+        for id in self.leaving.drain(..) {
+            self.packets.remove(id);
+        }
+    }
+
+    /// Ends all packets that have arrived.
+    pub(super) fn end_all(&mut self, buffers: &mut Buffers) {
+        self.arrived.drain(..).flatten().for_each(|mut arrived| arrived.bytes.end(buffers));
+    }
+
     #[inline]
     pub(super) fn arrived(&self, id: PacketId) -> Option<&Arrived> {
         self.arrived.get(id as usize)?.as_ref()

@@ -33,6 +33,7 @@ mod tests;
 
 pub use egress::{Carrier, Sent};
 
+use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Counters;
 use crate::dataplane::flow::{FlowKey, Keys};
 use egress::Sending;
@@ -108,6 +109,11 @@ impl Edge {
     pub fn evict(&mut self, now: Time) {
         self.forget_idle(now);
         self.host.age(now);
+    }
+
+    /// Ends the packets that it holds; it must not be used again.
+    pub fn end(&mut self, buffers: &mut Buffers) {
+        self.driver.end_all(buffers);
     }
 
     /// Flows of peers that receive offload knows.

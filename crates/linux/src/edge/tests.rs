@@ -112,6 +112,38 @@ impl Carrier for Wire {
     }
 }
 
+/// Of two frames, the first one's carrier panics before it has taken the packets.
+#[test]
+fn packets_that_a_panic_leaves_go_to_nobody() {
+    struct Broken;
+    impl Carrier for Broken {
+        fn carry(
+            &mut self,
+            _: Time,
+            _: &mut Buffers,
+            _: usize,
+            _: Encapsulation,
+            _: &mut Vec<Packet>,
+        ) -> Result<(), Drop> {
+            panic!("a carrier's")
+        }
+    }
+    let (mut bench, mut edge, mut wire) = (Bench::new(), presto(), Wire(Vec::new()));
+    let mut sent = |carrier: &mut dyn Carrier, seq: u32| {
+        let bytes = frame_of(&Build { seq, payload: 100, ..Build::default() });
+        let (buffer, view) = (bench.keep(&bytes), parse(&bytes).unwrap());
+        let (length, offload) = (bytes.len(), Offload::default());
+        let mut frame = Frame { buffer, start: 0, length, offload };
+        let send = || edge.send(Time::ZERO, &mut bench.buffers, &mut frame, &view, 0, carrier);
+        let sent = crate::dataplane::fault::caught(send);
+        bench.buffers.disown(buffer);
+        sent.is_ok()
+    };
+    assert!(!sent(&mut Broken, 1000));
+    assert!(sent(&mut wire, 1100));
+    assert_eq!(wire.0.len(), 1);
+}
+
 fn with(offload: OffloadParams) -> Edge {
     Edge::new(rule(), vec![vec![0, 1, 2, 3]], &offload)
 }

@@ -8,6 +8,7 @@
 
 use super::node::{Node, Remote};
 use crate::dataplane::buffers::Buffers;
+use crate::dataplane::fault;
 use crate::dataplane::port::Port;
 use millpond_core::Time;
 
@@ -22,14 +23,21 @@ impl Node {
         remote: &mut dyn Remote,
     ) -> bool {
         let is_stopped = self.is_stopped();
-        let worked = self.slots[port].attend(now, has_events, is_stopped, &mut self.flat);
+        let slot = &mut self.slots[port];
+        let attended = fault::caught(|| slot.attend(now, has_events, is_stopped, &mut self.flat));
+        let worked = attended.unwrap_or_else(|panic| {
+            self.fail(port, panic);
+            true
+        });
         worked | (!is_stopped && self.receive(now, port, usize::MAX, buffers, remote) > 0)
     }
     /// Shows them what was done for them in a round.
     pub fn flush_attached(&mut self, ports: &[usize]) {
-        for port in ports {
-            if let Some(port) = self.slots.get_mut(*port).and_then(|slot| slot.port.as_mut()) {
-                port.flush();
+        for &index in ports {
+            if let Some(port) = self.slots.get_mut(index).and_then(|slot| slot.port.as_mut())
+                && let Err(panic) = fault::caught(|| port.flush())
+            {
+                self.fail(index, panic);
             }
         }
     }

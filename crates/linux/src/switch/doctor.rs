@@ -6,9 +6,11 @@
 use super::config::{Config, PortKind, PortParams};
 use super::reading::{PortReading, Reading};
 use super::scheduling;
+use super::supervise::Restarts;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
 use crate::limit::doctor::{Finding, State};
+use chrono::{DateTime, SecondsFormat};
 use millpond_worlds::namespace;
 use std::fs;
 use std::process::Command;
@@ -92,6 +94,22 @@ pub fn examine() -> Vec<Finding> {
 /// `None`: no such process runs.
 pub fn examine_process(pid: u32) -> Option<Finding> {
     scheduling::examine(pid)
+}
+
+/// The restarts of a running switch by its supervisor; `None`: it has none.
+pub fn examine_restarts(reading: &Reading) -> Option<Finding> {
+    let count = reading.restarts?;
+    let found = match &reading.restarted {
+        Some(Restarts { unix_s, reason, .. }) => {
+            let at = DateTime::from_timestamp(*unix_s as i64, 0).unwrap_or_default();
+            let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+            format!("{count}; the last one at {at}, after {reason}")
+        }
+        None => "none".into(),
+    };
+    let cost = "a switch that ends by itself forwards nothing until its supervisor starts it \
+                again: the log in the state folder has the reason";
+    Some(finding("restarts", count == 0, State::Lacking, found, cost))
 }
 
 /// Looks at the ports of a running switch for loops.

@@ -60,7 +60,9 @@ impl HostShim {
         view: &View,
         buffers: &mut Buffers,
     ) -> Vec<Held> {
+        // A panic may have left another frame's.
         let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
         cut(frame, view, buffers, &mut parts);
         for held in &mut parts {
             self.shim.outgoing(now, &mut held.bytes, &held.view, buffers);
@@ -88,7 +90,12 @@ impl HostShim {
         if frame.view.tcp().is_none() || frame.length > FRAME_MAX {
             return up(frame);
         }
-        let Some(buffer) = self.scratch.take() else { return up(frame) };
+        let Some(buffer) = self.scratch.take() else {
+            // A panic has left it in use.
+            self.scratch = Buffers::new(1);
+            return up(frame);
+        };
+        self.parts.clear();
         let mut start = 0;
         for piece in frame.pieces {
             self.scratch.bytes_mut(buffer)[start..start + piece.len()].copy_from_slice(piece);

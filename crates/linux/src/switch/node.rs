@@ -20,7 +20,7 @@ use super::importance::HostShim;
 use super::table::{Address, Foreign, Place, Table};
 use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
-use crate::dataplane::fault;
+use crate::dataplane::fault::{self, Panic};
 use crate::dataplane::frame::{Offload, View, neighbour, parse, pause, too_big};
 use crate::dataplane::loops::FRONT;
 use crate::dataplane::port::shared::{Fate, Sender, Told};
@@ -83,10 +83,20 @@ impl Node {
                 self.slots[port].counters.drop(Drop::NoBuffer);
                 return count;
             };
-            let received = match &mut self.slots[port].port {
-                Some(port) => port.receive(&mut buffers.bytes_mut(buffer)[ROOM..]),
-                None => Received::Nothing,
-            };
+            let room = &mut buffers.bytes_mut(buffer)[ROOM..];
+            let received = fault::caught(|| {
+                let slot = &mut self.slots[port];
+                let received = slot.port.as_mut().map(|port| port.receive(room));
+                #[cfg(test)]
+                if let Some(Received::Frame { start, length, .. }) = received {
+                    fault::inject(&room[start..start + length], fault::AT_READER);
+                }
+                received.unwrap_or(Received::Nothing)
+            });
+            let received = received.unwrap_or_else(|panic| {
+                self.fail(port, panic);
+                Received::Nothing
+            });
             let more = match received {
                 Received::Frame { start, length, offload } => {
                     let frame = Frame { buffer, start: ROOM + start, length, offload };
@@ -133,6 +143,7 @@ impl Node {
         let sender = origin.as_ref().map_or(Sender::Port(port as u16), Sender::Application);
         let fate = fault::caught(|| self.forward(now, port, frame, sender, buffers, remote));
         let fate = fate.unwrap_or_else(|panic| {
+            buffers.disown(frame.buffer);
             Err(panic.keep(format!("port {}", self.slots[port].name), frame.bytes(buffers)))
         });
         let slot = &mut self.slots[port];
@@ -155,6 +166,15 @@ impl Node {
             slot.counters.drop(reason);
         }
         true
+    }
+
+    /// The work for a port has failed: whoever is attached to it, since its memory may make the
+    /// work fail again, loses it.
+    #[cold]
+    pub(super) fn fail(&mut self, port: usize, panic: Panic) {
+        let slot = &mut self.slots[port];
+        slot.counters.drop(panic.keep(format!("port {}", slot.name), &[]));
+        slot.detach();
     }
 
     /// A port's interface is gone: nobody is behind it.
@@ -197,7 +217,7 @@ impl Node {
         self.slots.iter().filter_map(|slot| slot.due()).chain(self.shims_due()).min()
     }
 
-    fn forward(
+    pub(crate) fn forward(
         &mut self,
         now: Time,
         from: usize,
@@ -208,7 +228,7 @@ impl Node {
     ) -> Result<Fate, Drop> {
         let bytes = frame.bytes(buffers);
         #[cfg(test)]
-        fault::inject(bytes);
+        fault::inject(bytes, fault::INJECTED);
         let view = parse(bytes).ok_or(Drop::Runt)?;
         let slot = &mut self.slots[from];
         if view.destination == pause::GROUP {
@@ -422,7 +442,7 @@ impl Node {
         })
     }
 
-    fn forward_from_peer(
+    pub(crate) fn forward_from_peer(
         &mut self,
         now: Time,
         peer: usize,

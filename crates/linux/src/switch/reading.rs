@@ -5,6 +5,7 @@
 use super::importance;
 use super::overlay;
 use super::peer::Health;
+use super::supervise::Restarts;
 use crate::dataplane::counters;
 use crate::dataplane::fault::Faults;
 use crate::dataplane::loops::RETRY;
@@ -189,6 +190,9 @@ pub struct Reading {
     /// How often its supervisor has started it again; `None`: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u32>,
+    /// The last time that its supervisor did so, and the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted: Option<Restarts>,
     /// Panics that the process has caught.
     #[serde(default)]
     pub faults: Faults,

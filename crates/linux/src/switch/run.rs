@@ -52,8 +52,10 @@ const STOPPED: Duration = Duration::from_micros(50);
 /// Frames for everybody that a round writes, about: a thousand ports that come up make millions,
 /// and requests wait for a round.
 const FLOODED_MAX: usize = 4096;
-/// Parts of rounds that may panic in a second.
-const FAILED_MAX: u32 = 8;
+/// Parts of rounds that may panic in a second in which no round is whole.
+const FAILED_MAX: u64 = 8;
+/// The part of a round that serves paths.
+const PATHS: &str = "paths";
 /// Seconds without a free buffer after a panic: the panicking work may have kept them.
 const STARVED_MAX: u32 = 5;
 /// How long a switch that starts waits for what a former process still has.
@@ -86,7 +88,9 @@ pub struct Switch {
     bursts: u64,
     sleeps: u64,
     /// Parts of rounds that have panicked since the last housekeeping.
-    failed: u32,
+    failed: u64,
+    /// Rounds before the last look at failures.
+    judged: u64,
     /// For how many times in a row housekeeping has found all buffers in use.
     starved: u32,
     /// Why the state folder has no copy of the configuration.
@@ -159,6 +163,7 @@ impl Switch {
             bursts: 0,
             sleeps: 0,
             failed: 0,
+            judged: 0,
             starved: 0,
             unsaved: None,
         }
@@ -216,14 +221,21 @@ impl Switch {
             }
             now = self.now();
             busy = self.round(now, &ready);
-            self.look_for_loops(now);
-            self.report_to_team();
+            self.part("loops", |switch| {
+                switch.look_for_loops(now);
+                switch.report_to_team();
+                false
+            });
             if busy || !ready.paths.is_empty() {
                 worked = now;
             }
             if now.saturating_sub(looked) >= HOUSEKEEPING {
                 looked = now;
-                self.housekeeping(now);
+                self.judge_failures();
+                self.part("housekeeping", |switch| {
+                    switch.housekeeping(now);
+                    false
+                });
             }
         }
     }
@@ -231,7 +243,7 @@ impl Switch {
     /// Gives each that is ready its burst. Whether there may be more.
     fn round(&mut self, now: Time, ready: &Ready) -> bool {
         self.bursts += 1;
-        let busy = self.part("paths", |switch| switch.serve_paths(now, ready));
+        let busy = self.part(PATHS, |switch| switch.serve_paths(now, ready));
         busy | self.serve_ports(now, ready)
             | self.part("applications", |switch| switch.serve_attached(now, ready))
     }
@@ -242,9 +254,9 @@ impl Switch {
         fault::caught(|| part(self)).unwrap_or_else(|panic| {
             panic.keep(work, &[]);
             self.failed += 1;
-            if self.failed > FAILED_MAX {
-                log::error!("{work} fail in each round: the process ends");
-                std::process::exit(PANICKED);
+            if work == PATHS {
+                let config = self.config.clone();
+                self.uplink.merge_anew(&config, &mut self.buffers);
             }
             true
         })
@@ -433,8 +445,18 @@ impl Switch {
         }
     }
 
+    /// Ends the process if a part of each round since the last call has panicked: no frame's panic
+    /// does that, so it would go on.
+    fn judge_failures(&mut self) {
+        let (failed, rounds) = (self.failed, self.bursts - self.judged);
+        (self.failed, self.judged) = (0, self.bursts);
+        if failed > FAILED_MAX && failed >= rounds {
+            log::error!("a part of each round fails: the process ends");
+            std::process::exit(PANICKED);
+        }
+    }
+
     fn housekeeping(&mut self, now: Time) {
-        self.failed = 0;
         self.starved = (self.starved + 1) * u32::from(self.buffers.is_exhausted());
         if self.starved > STARVED_MAX && fault::faults().count > 0 {
             log::error!("internal errors have left no buffers: the process ends");

@@ -43,7 +43,7 @@ pub fn serve(
     if apply::is_started() && restarts.is_none() {
         return supervise::supervise(apply::starts);
     }
-    let is_restarted = restarts.is_some_and(|count| count > 0);
+    let is_restarted = restarts.is_some_and(|restarts| restarts.count > 0);
     allow_descriptors();
     let changing = match apply::is_started() {
         // An interrupt of the terminal's command does not interrupt the switch.

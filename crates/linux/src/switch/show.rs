@@ -424,6 +424,7 @@ mod tests {
             bursts: 9,
             sleeps: 8,
             restarts: Some(2),
+            restarted: None,
             faults: Faults { count: 3, last: vec![fault()] },
             unsaved: None,
             workers: vec![WorkerReading { sent: 17, ..WorkerReading::default() }; 2],

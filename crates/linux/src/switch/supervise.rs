@@ -7,13 +7,14 @@
 //! that finds no configuration or another switch, since `remove` or `apply` came first, ends.
 
 use super::error::Error;
+use serde::{Deserialize, Serialize};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, exit};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The exit status of a process one of whose threads has panicked, as of a panic.
 pub(super) const PANICKED: i32 = 101;
-/// The variable that counts a supervised process's restarts.
+/// The variable that has a supervised process's restarts as JSON.
 const RESTARTS: &str = "MILLPOND_SWITCH_RESTARTS";
 /// The wait before the first restart, which doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -23,9 +24,20 @@ const SOUND: Duration = Duration::from_secs(60);
 /// Signals by which somebody ends a process on purpose.
 const ASKED: [i32; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 
-/// How often the supervisor has started this process again; `None`: it has no supervisor.
-pub(super) fn restarts() -> Option<u32> {
-    std::env::var(RESTARTS).ok()?.parse().ok()
+/// Restarts of a switch by its supervisor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarts {
+    /// How many.
+    pub count: u32,
+    /// When the former process ended, in seconds since 1970.
+    pub unix_s: u64,
+    /// The end of the former process: its signal, or the exit status of a panic.
+    pub reason: String,
+}
+
+/// This process's restarts; `None`: it has no supervisor.
+pub(super) fn restarts() -> Option<Restarts> {
+    serde_json::from_str(&std::env::var(RESTARTS).ok()?).ok()
 }
 
 /// Runs this program's command in a child, until that ends in order. `first` prepares the first
@@ -38,10 +50,11 @@ pub(super) fn supervise(first: impl Fn(&mut Command)) -> Result<(), Error> {
     // The terminal's signals are not for it.
     let _ = rustix::process::setsid();
     let program = std::env::current_exe().map_err(|e| Error::kernel("finding the program", e))?;
-    let status = run(FIRST_WAIT, |count| {
+    let status = run(FIRST_WAIT, |restarts| {
         let mut command = Command::new(&program);
-        command.args(std::env::args_os().skip(1)).env(RESTARTS, count.to_string());
-        if count == 0 {
+        let text = serde_json::to_string(restarts).unwrap_or_default();
+        command.args(std::env::args_os().skip(1)).env(RESTARTS, text);
+        if restarts.count == 0 {
             first(&mut command);
         }
         command
@@ -53,12 +66,12 @@ pub(super) fn supervise(first: impl Fn(&mut Command)) -> Result<(), Error> {
     }
 }
 
-/// Runs commands, numbered from zero, until one ends in order.
-fn run(first: Duration, command: impl Fn(u32) -> Command) -> std::io::Result<ExitStatus> {
-    let mut wait = first;
-    for count in 0.. {
+/// Runs commands, each with the restarts before it, until one ends in order.
+fn run(first: Duration, command: impl Fn(&Restarts) -> Command) -> std::io::Result<ExitStatus> {
+    let (mut wait, mut restarts) = (first, Restarts::default());
+    loop {
         let began = Instant::now();
-        let status = command(count).spawn()?.wait()?;
+        let status = command(&restarts).spawn()?.wait()?;
         let killed = status.signal().is_some_and(|signal| !ASKED.contains(&signal));
         if !killed && status.code() != Some(PANICKED) {
             return Ok(status);
@@ -67,29 +80,35 @@ fn run(first: Duration, command: impl Fn(u32) -> Command) -> std::io::Result<Exi
             wait = first;
         }
         log::error!("the switch ended by {status}; it starts again in {} ms", wait.as_millis());
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
+        restarts = Restarts { count: restarts.count + 1, unix_s, reason: status.to_string() };
         std::thread::sleep(wait);
         wait = (2 * wait).min(LAST_WAIT);
     }
-    unreachable!("the count has no end")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+    use std::cell::RefCell;
 
     #[test]
     fn starts_again_after_signals_and_panics_alone() {
         let ends = ["kill -9 $$", "exit 101", "kill -SEGV $$", "exit 3"];
         for (from, times) in [(0, 4), (3, 1)] {
-            let started = Cell::new(0);
-            let status = run(Duration::ZERO, |count| {
-                started.set(count + 1);
+            let started = RefCell::new(Vec::new());
+            let status = run(Duration::ZERO, |restarts| {
+                started.borrow_mut().push(restarts.clone());
                 let mut command = Command::new("sh");
-                command.args(["-c", ends[from + count as usize]]);
+                command.args(["-c", ends[from + restarts.count as usize]]);
                 command
             });
-            assert_eq!((status.unwrap().code(), started.get()), (Some(3), times));
+            let started = started.into_inner();
+            assert_eq!((status.unwrap().code(), started.len()), (Some(3), times));
+            let reasons: Vec<&str> = started.iter().map(|it| &it.reason[..]).collect();
+            let all = ["", "signal: 9 (SIGKILL)", "exit status: 101", "signal: 11 (SIGSEGV)"];
+            assert_eq!(reasons, all[..times]);
+            assert!(started[1..].iter().all(|it| it.unix_s > 1_700_000_000));
         }
         let asked = run(Duration::ZERO, |_| {
             let mut command = Command::new("sh");

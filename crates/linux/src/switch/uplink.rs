@@ -7,7 +7,7 @@
 
 mod cutting;
 mod handing;
-mod paths;
+pub(crate) mod paths;
 mod reading;
 mod renewing;
 
@@ -156,7 +156,7 @@ impl Uplink {
                         };
                         let range = start + frame.start..start + frame.end;
                         #[cfg(test)]
-                        fault::inject(&buffers.bytes(buffer)[range.clone()]);
+                        fault::inject(&buffers.bytes(buffer)[range.clone()], fault::INJECTED);
                         let (packet, view) = Packet::read(buffers, buffer, range);
                         buffers.retain(buffer, u32::from(packet.has_payload()));
                         edge.arrive(now, path.peer, stamp, (packet, view), buffers);
@@ -217,9 +217,12 @@ impl Uplink {
         for (peer, answer) in node.take_answers() {
             let (Some(view), Some(buffer)) = (parse(&answer), buffers.take()) else { continue };
             buffers.bytes_mut(buffer)[..answer.len()].copy_from_slice(&answer);
-            let mut frame =
-                Frame { buffer, start: 0, length: answer.len(), offload: Offload::default() };
-            if let Err(reason) = self.send(now, buffers, &mut frame, &view, peer) {
+            let (length, offload) = (answer.len(), Offload::default());
+            let frame = Frame { buffer, start: 0, length, offload };
+            let sent = self.caught("answers", &frame, buffers, |uplink, buffers| {
+                uplink.send(now, buffers, &mut frame.clone(), &view, peer)
+            });
+            if let Err(reason) = sent {
                 self.edge.counters.drop(reason);
             }
             buffers.release(buffer);
@@ -227,27 +230,50 @@ impl Uplink {
     }
     /// Sends what has waited for peers and may go. Whether there may be more.
     pub fn release(&mut self, now: Time, buffers: &mut Buffers) -> bool {
-        let Uplink { paths, edge, .. } = self;
-        for peer in 0..paths.peers.len() {
+        for peer in 0..self.paths.peers.len() {
             for count in 0.. {
                 if count == HELD_BURST || buffers.is_exhausted() {
                     return true;
                 }
-                let Some(waiting) = paths.peers[peer].talk().and_then(|talk| talk.next(now)) else {
+                let Some(waiting) = self.paths.peers[peer].talk().and_then(|talk| talk.next(now))
+                else {
                     break;
                 };
                 let Some(buffer) = buffers.take() else { break };
                 let (length, offload) = (waiting.bytes.len(), waiting.offload);
                 buffers.bytes_mut(buffer)[..length].copy_from_slice(&waiting.bytes);
-                let mut frame = Frame { buffer, start: 0, length, offload };
-                let sent = edge.send(now, buffers, &mut frame, &waiting.view, peer, paths);
+                let frame = Frame { buffer, start: 0, length, offload };
+                let sent = self.caught("frames that waited", &frame, buffers, |uplink, buffers| {
+                    let Uplink { paths, edge, .. } = uplink;
+                    edge.send(now, buffers, &mut frame.clone(), &waiting.view, peer, paths)
+                });
                 buffers.release(buffer);
-                if let (Err(_), Some(talk)) = (sent, paths.peers[peer].talk()) {
+                if let (Err(_), Some(talk)) = (sent, self.paths.peers[peer].talk()) {
                     talk.failed += 1;
                 }
             }
         }
         false
+    }
+
+    /// Sends a frame whose buffer nobody else has. A panic costs the frame.
+    fn caught(
+        &mut self,
+        work: &str,
+        frame: &Frame,
+        buffers: &mut Buffers,
+        send: impl FnOnce(&mut Uplink, &mut Buffers) -> Result<(), Drop>,
+    ) -> Result<(), Drop> {
+        fault::caught(|| send(self, buffers)).unwrap_or_else(|panic| {
+            buffers.disown(frame.buffer);
+            Err(panic.keep(work, frame.bytes(buffers)))
+        })
+    }
+
+    /// Merging begins anew, after a panic. Packets that wait to be merged are lost.
+    pub fn merge_anew(&mut self, config: &Config, buffers: &mut Buffers) {
+        self.edge.end(buffers);
+        self.change(config, true);
     }
 
     /// Probes paths that it is time for; `widest` is the longest frame of a port.

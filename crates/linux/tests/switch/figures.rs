@@ -183,6 +183,53 @@ fn figures_of_a_path_that_dies() {
     load.end();
 }
 
+/// The longest gap between datagrams that leave each 200 us, around a `kill -9`.
+#[test]
+#[ignore = "a measurement: make bench-switch"]
+fn figures_of_a_kill() {
+    let place = needs!(Place::new("figures-kill", &["a", "b"]));
+    let mut gaps = Vec::new();
+    for _ in 0..5 {
+        place.apply("s", TWO);
+        let open = |network: usize, at: &str| {
+            let open = || UdpSocket::bind(at);
+            namespace::within(Some(place.network(network)), open).unwrap().unwrap()
+        };
+        let (here, there) = (open(0, "10.98.8.1:0"), open(1, "10.98.8.2:7003"));
+        there.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let stop = AtomicBool::new(false);
+        let gap = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = here.send_to(&[0; 64], "10.98.8.2:7003");
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            });
+            there.recv(&mut [0; 64]).unwrap();
+            let start = Instant::now();
+            let killer = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(500));
+                place.kill_process("s")
+            });
+            let (mut last, mut gap) = (Instant::now(), Duration::ZERO);
+            while start.elapsed() < Duration::from_secs(3) {
+                there.recv(&mut [0; 64]).unwrap();
+                gap = gap.max(last.elapsed());
+                last = Instant::now();
+            }
+            stop.store(true, Ordering::Relaxed);
+            killer.join().unwrap();
+            gap
+        });
+        gaps.push(gap.as_secs_f64() * 1e3);
+        apply::remove_all(&place.state("s")).unwrap();
+    }
+    println!(
+        "kill -9 of the switch, ms without a frame: {gaps:.0?}, median {:.0}",
+        median(gaps.clone())
+    );
+}
+
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_a_key() {

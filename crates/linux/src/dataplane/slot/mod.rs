@@ -11,9 +11,10 @@ mod guests;
 use super::budget::Budget;
 use super::counters::{Counters, Drop};
 use super::egress::{Egress, PATIENCE};
+use super::fault;
 use super::frame::neighbour::Guard;
 use super::frame::parse::ETHERNET;
-use super::frame::{Offload, View, pause};
+use super::frame::{HEADER_MAX, Offload, View, pause};
 use super::loops::Watch;
 use super::metadata;
 use super::mirror::Mirror;
@@ -166,10 +167,9 @@ impl Slot {
         }
         self.fits(frame)?;
         let size = u16::try_from(frame.length).unwrap_or(u16::MAX);
-        let class = frame
-            .pieces
-            .first()
-            .map_or(Default::default(), |header| metadata::class(header, &frame.view));
+        // The first piece may end before IP's header, where a tag was taken out.
+        let front = frame.front(HEADER_MAX);
+        let class = metadata::class(&front, &frame.view);
         let packet = Packet { size, class, ..Packet::default() };
         if let Err(reason) = self.queue.offer(now, packet, || Waiting::of(frame)) {
             self.counters.discard(reason);
@@ -182,10 +182,12 @@ impl Slot {
         while let Some(waiting) = self.queue.next(now) {
             let pieces = [IoSlice::new(&waiting.bytes)];
             let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
-            match self.write(
-                &Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere },
-                flat,
-            ) {
+            let sender = Sender::Elsewhere;
+            let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
+            let written = fault::caught(|| self.write(&outgoing, flat)).unwrap_or_else(|panic| {
+                Err(panic.keep(format!("queue of port {}", self.name), &waiting.bytes))
+            });
+            match written {
                 Ok(()) => {}
                 Err(Drop::PortFull) => return self.queue.refuse_for(now, waiting, self.patience()),
                 Err(Drop::NoGuest) => self.counters.drop(Drop::LossGuestExit),
@@ -257,6 +259,8 @@ impl Slot {
     /// otherwise the device's reason.
     pub fn write(&mut self, frame: &Outgoing<'_>, flat: &mut Vec<u8>) -> Result<(), Drop> {
         self.fits(frame)?;
+        #[cfg(test)]
+        frame.pieces.iter().for_each(|piece| fault::inject(piece, fault::AT_WRITER));
         let port = self.port.as_mut().ok_or(Drop::PortGone)?;
         if port.takes(&frame.offload, frame.is_lone()) {
             port.send(&frame.offload, frame.pieces).map_err(Refusal::reason)?;

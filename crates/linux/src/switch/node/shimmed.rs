@@ -7,6 +7,7 @@
 use super::{Node, Remote};
 use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
+use crate::dataplane::fault;
 use crate::dataplane::frame::{Offload, View, parse};
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::port::shared::{Fate, Sender};
@@ -88,20 +89,47 @@ impl Node {
     /// a host that has answered needs no forced packet.
     pub fn serve_shims(&mut self, now: Time, buffers: &mut Buffers, remote: &mut dyn Remote) {
         for port in 0..self.shims.len() {
-            let Some(shim) = self.shim(port) else { continue };
-            shim.evict(now);
-            for bytes in shim.due(now) {
-                let Some(view) = parse(&bytes) else { continue };
-                let Some(buffer) = buffers.take() else {
-                    self.slots[port].counters.drop(Drop::NoBuffer);
-                    continue;
-                };
-                let (length, offload) = (bytes.len(), Offload::default());
-                buffers.bytes_mut(buffer)[ROOM..ROOM + length].copy_from_slice(&bytes);
-                let frame = Frame { buffer, start: ROOM, length, offload };
-                self.route_own(now, port, frame, view, buffers, remote);
-                buffers.release(buffer);
+            let served = fault::caught(|| self.serve_shim(now, port, buffers, remote));
+            if let Err(panic) = served {
+                self.fail(port, panic);
+                self.shims[port] = Some(Box::default());
             }
+        }
+    }
+
+    fn serve_shim(
+        &mut self,
+        now: Time,
+        port: usize,
+        buffers: &mut Buffers,
+        remote: &mut dyn Remote,
+    ) {
+        let Some(shim) = self.shim(port) else { return };
+        shim.evict(now);
+        for bytes in shim.due(now) {
+            let Some(view) = parse(&bytes) else { continue };
+            let Some(buffer) = buffers.take() else {
+                self.slots[port].counters.drop(Drop::NoBuffer);
+                continue;
+            };
+            let (length, offload) = (bytes.len(), Offload::default());
+            // A template with options and the longest payload are more than a frame.
+            match buffers.bytes_mut(buffer).get_mut(ROOM..ROOM + length) {
+                Some(room) => {
+                    room.copy_from_slice(&bytes);
+                    let frame = Frame { buffer, start: ROOM, length, offload };
+                    let routed = fault::caught(|| {
+                        self.route_own(now, port, frame, view, buffers, remote);
+                    });
+                    if let Err(panic) = routed {
+                        let work = format!("shim of port {}", self.slots[port].name);
+                        self.slots[port].counters.drop(panic.keep(work, &bytes));
+                        buffers.disown(buffer);
+                    }
+                }
+                None => self.slots[port].counters.drop(Drop::Oversized),
+            }
+            buffers.release(buffer);
         }
     }
 

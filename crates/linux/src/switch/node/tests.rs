@@ -94,6 +94,25 @@ fn a_panic_at_a_frame_costs_that_frame() {
 }
 
 #[test]
+fn a_panic_of_a_ports_reader_costs_a_frame_of_that_port() {
+    let sent: Vec<Vec<u8>> = (0..3)
+        .map(|seq| addressed(frame_of(&Build { seq, payload: 100, ..Build::default() }), 2, 1))
+        .collect();
+    let mut input = sent.clone();
+    let at = input[0].len() - fault::AT_READER.len();
+    input[0][at..].copy_from_slice(&fault::AT_READER);
+    let (mut node, outputs) = switch("reader", &[&input, &[]]);
+    let mut buffers = Buffers::new(16);
+    assert_eq!(node.receive(Time::ZERO, 0, usize::MAX, &mut buffers, &mut Alone), 0);
+    run(&mut node);
+    assert_eq!(frames(&outputs[1]), sent[1..]);
+    let counters = &node.slots[0].counters;
+    assert_eq!((counters.received, counters.dropped(Drop::InternalError)), (2, 1));
+    assert_eq!(buffers.in_use(), 0);
+    std::fs::remove_dir_all(outputs[0].parent().unwrap()).unwrap();
+}
+
+#[test]
 fn odd_frames_pass_unharmed_or_have_a_reason() {
     let good = frame_of(&Build { payload: 1000, ..Build::default() });
     let mut fragment = good.clone();
@@ -422,6 +441,32 @@ fn a_device_that_is_stuck_costs_what_is_sent_to_it() {
     assert_eq!(node.slots[0].counters.dropped(Drop::PortGone), u64::from(view.packets) + 1);
     assert_eq!(deliver(&mut node, Time::ZERO, &numbered(1, 0)), Err(Drop::PortGone));
     assert!(node.deadline().is_none());
+}
+
+/// The frame has waited for its port, behind another and before a third.
+#[test]
+fn a_panic_at_a_frame_of_a_queue_costs_that_frame() {
+    let (mut node, device) = narrow();
+    node.table.learn(Time::ZERO, Mac([2, 0, 0, 0, 0, 2]).into(), Place::Port(0)).unwrap();
+    let control = |node: &mut Node, at: u64, quanta: u16| {
+        let frame = pause::write(Mac([2, 0, 0, 0, 0, 9]), &[Some(quanta); 8]);
+        node.slots[0].obey(Time::from_us(at), &frame, &mut Vec::new()).unwrap();
+    };
+    control(&mut node, 1, 1000);
+    for number in 1..4 {
+        let mut frame = numbered(number, 0);
+        if number == 2 {
+            let at = frame.len() - fault::AT_WRITER.len();
+            frame[at..].copy_from_slice(&fault::AT_WRITER);
+        }
+        deliver(&mut node, Time::from_us(2), &frame).unwrap();
+    }
+    control(&mut node, 3, 0);
+    let mut left = read(&device);
+    node.drain(Time::from_us(200));
+    left.extend(read(&device));
+    assert_eq!(left.iter().map(|frame| number(frame)).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(node.slots[0].counters.dropped(Drop::InternalError), 1);
 }
 
 #[test]

@@ -97,7 +97,8 @@ impl Switch {
             };
         let open = self.node.slots.iter().filter(|slot| slot.port.is_some());
         let widest = open.map(|slot| slot.mtu + slot.ethernet()).max().unwrap_or(0);
-        let [flows, flows_received] = self.uplink.flow_counts();
+        let ([flows, flows_received], restarts) =
+            (self.uplink.flow_counts(), supervise::restarts());
         Reading {
             schema: 1,
             pid: std::process::id(),
@@ -120,7 +121,8 @@ impl Switch {
             buffers: self.buffers.in_use(),
             bursts: self.bursts,
             sleeps: self.sleeps,
-            restarts: supervise::restarts(),
+            restarts: restarts.as_ref().map(|restarts| restarts.count),
+            restarted: restarts.filter(|restarts| restarts.count > 0),
             faults: fault::faults(),
             unsaved: self.unsaved.clone(),
             workers: Vec::new(),

@@ -304,6 +304,65 @@ fn a_panic_at_a_frame_of_a_path_costs_that_frame() {
     assert!(reading.faults.last.iter().any(kept), "{:?}", reading.faults);
 }
 
+/// A worker's thread in its loop: it goes on behind the frame, and so does the process.
+#[test]
+fn a_panic_at_a_frame_ends_no_worker() {
+    use super::workers::{Team, spawn};
+    use crate::dataplane::port::Tap;
+    use crate::switch::order::Order;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let pair = || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    let [(from, in_port), (to, out_port)] = [pair(), pair()];
+    let (asking, requests, wake) = Asking::new().unwrap();
+    let (first, orders, _) = Asking::new().unwrap();
+    let thread = spawn(1, move || {
+        let (state, team) = (State::at(Path::new("nowhere")), Team::follower(1, first));
+        let mut worker = Switch::of_team(state, &config(16), requests, wake, team);
+        for end in [in_port, out_port] {
+            let port = Some(Port::Tap(Tap::over(end).unwrap()));
+            worker.node.slots.push(Slot::new("port", port, 1500));
+        }
+        worker.run()
+    });
+    let frame = |seq: u32| frame_of(&Build { seq, payload: 100, ..Build::default() });
+    for seq in 0..3 {
+        let mut frame = frame(seq);
+        if seq == 1 {
+            let at = frame.len() - fault::INJECTED.len();
+            frame[at..].copy_from_slice(&fault::INJECTED);
+        }
+        let bytes = [&Offload::default().write()[..], &frame].concat();
+        send(&from, &bytes, SendFlags::empty()).unwrap();
+    }
+    let (mut got, mut room, start) = (Vec::new(), vec![0; 2000], std::time::Instant::now());
+    while got.len() < 2 && start.elapsed().as_secs() < 20 {
+        if let Ok((length, _)) = recv(&to, &mut room[..], RecvFlags::DONTWAIT) {
+            got.push(room[10..length].to_vec());
+        }
+    }
+    assert_eq!(got, [frame(0), frame(2)]);
+    asking.tell(Order::End);
+    thread.unwrap().join().unwrap();
+    drop(orders);
+}
+
+/// Packets behind a gap wait to be merged when the part fails.
+#[test]
+fn merging_begins_anew_after_a_panic() {
+    let (mut switch, ends) = switch(16, &["a"]);
+    switch.config.paths = vec![PathParams { peer: "a".into(), ..PathParams::default() }];
+    arrives(&ends[0], 80, 1000, 0);
+    switch.round(Time::ZERO, &ready(1));
+    arrives(&ends[0], 80, 1200, 1);
+    switch.round(Time::from_us(10), &ready(1));
+    assert_eq!(switch.buffers.in_use(), 1);
+    switch.part(super::PATHS, |_| panic!("once"));
+    assert_eq!(switch.buffers.in_use(), 0);
+    arrives(&ends[0], 80, 1300, 1);
+    switch.round(Time::from_us(20), &ready(1));
+    assert_eq!((switch.edge().packets, switch.buffers.in_use()), (1, 0));
+}
+
 #[test]
 fn a_part_of_a_round_that_panics_costs_no_other_part() {
     let (mut switch, ends) = switch(64, &["a"]);

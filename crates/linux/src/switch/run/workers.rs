@@ -130,9 +130,17 @@ impl Drop for Team {
     }
 }
 
+#[cfg(test)]
+impl Team {
+    /// A worker that is not the first.
+    pub fn follower(number: usize, first: Asking) -> Team {
+        Team { number, others: vec![first], threads: Vec::new(), prober: 0 }
+    }
+}
+
 /// Starts a worker. Its panic ends the process, as that of a process's only thread does: a switch
 /// without one of its workers would lose the flows of that one.
-fn spawn(
+pub(super) fn spawn(
     number: usize,
     work: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<JoinHandle<()>, Error> {

@@ -79,11 +79,13 @@ impl Uplink {
         let sent = match parse(&bytes) {
             Some(view) => {
                 let to = Some((peer, Sender::Elsewhere));
-                let sent = self.transmit(now, buffers, &frame, &view, to);
+                let sent = self.caught("frames of workers", &frame, buffers, |uplink, buffers| {
+                    uplink.transmit(now, buffers, &frame, &view, to).map(|_| ())
+                });
                 if sent == Err(Drop::Oversized) {
                     node.answer_too_big(now, &bytes, &view, self.frame_max(peer));
                 }
-                sent.map(|_| ())
+                sent
             }
             None => Err(Drop::Runt),
         };
