@@ -195,7 +195,7 @@ impl Scenario {
         let began = Instant::now();
         let mut plan = self.text.plan(variant, &self.set, self.seed)?;
         if !self.shows.is_empty() {
-            plan.shows = self.shown(variant, &self.set)?;
+            plan.shows = self.numbers("--shows", &self.shows, variant, &self.set)?;
         }
         if plan.variant.is_none() {
             plan.variant.clone_from(&self.variant);
@@ -229,21 +229,26 @@ impl Scenario {
         variant: Option<&str>,
         overrides: &[(String, String)],
     ) -> Result<Option<Vec<String>>, Error> {
-        if self.shows.is_empty() { Ok(None) } else { Ok(Some(self.shown(variant, overrides)?)) }
+        match self.shows.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(self.numbers("--shows", &self.shows, variant, overrides)?)),
+        }
     }
 
-    /// The chosen numbers' names. A name that means nothing is an error that names the nearest.
-    fn shown(
+    /// The names of numbers that an option has. One that means nothing is an error that names the
+    /// nearest.
+    pub(crate) fn numbers(
         &self,
+        option: &str,
+        names: &[String],
         variant: Option<&str>,
         overrides: &[(String, String)],
     ) -> Result<Vec<String>, Errors> {
-        let names: Vec<String> =
-            self.shows.iter().map(|name| format!("{:?}", name.trim())).collect();
+        let names: Vec<String> = names.iter().map(|name| format!("{:?}", name.trim())).collect();
         let shows = ("shows".to_string(), format!("[{}]", names.join(", ")));
         let changed: Vec<_> = overrides.iter().cloned().chain([shows]).collect();
         let plan = self.text.plan(variant, &changed, None);
-        Ok(plan.map_err(|errors| errors.given_by("--shows", overrides.len()))?.shows)
+        Ok(plan.map_err(|errors| errors.given_by(option, overrides.len()))?.shows)
     }
 }
 

@@ -101,8 +101,17 @@ impl Sweep {
         {
             design.sweep.shows = shows;
         }
+        let mut bounded = Vec::new();
         for text in &grid.subject {
-            Bound::parse(text).map_err(|e| Error::Usage(format!("--subject {text:?}: {e}")))?;
+            let bound = Bound::parse(text);
+            let wrong = |e| Error::Usage(format!("--subject {text:?}: {e}"));
+            bounded.push(bound.map_err(wrong)?.number);
+        }
+        if let Some(recipe) = design.recipes.first() {
+            let (variant, overrides) = (recipe.variant.as_deref(), &recipe.overrides);
+            scenario.numbers("--subject", &bounded, variant, overrides)?;
+            let best: Vec<String> = grid.best.iter().cloned().collect();
+            scenario.numbers("--best", &best, variant, overrides)?;
         }
         design.sweep.best.clone_from(&grid.best);
         design.sweep.subject.clone_from(&grid.subject);

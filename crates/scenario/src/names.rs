@@ -399,6 +399,58 @@ pub(crate) const NAMES: &[Name] = &[
     key(&["edt", "earliest-departure-time"], "it is a limit of form = \"edt\"", "limit.form"),
     key(&["rto", "rtomin", "rto-min", "minrto"], "it is transport.min-rto", "transport.min-rto"),
     key(
+        &["timeout", "timeouts", "retransmission-timeout"],
+        "the least retransmission timeout is transport.min-rto; summary.json counts `timeouts`, \
+         which `shows` takes",
+        "transport.min-rto",
+    ),
+    key(
+        &["loss", "losses", "packet-loss", "drop", "drops", "packet-drops"],
+        "drops are packets.dropped and, by reason, drops of summary.json; [[failure]] loss makes \
+         a link lose packets at random",
+        "failure.loss",
+    ),
+    key(
+        &["retransmission", "retransmissions", "retransmit", "retransmitted"],
+        "packets sent again are packets.retransmitted of summary.json, which `shows` takes",
+        "",
+    ),
+    key(
+        &["load-balancing", "load-balancer", "spraying", "multipath", "multi-path"],
+        "a switch chooses paths by switch.path, a sender by edge.load-balancing",
+        "switch.path",
+    ),
+    key(
+        &["oversubscription", "oversubscribed", "bisection"],
+        "`check` prints it: the hosts' links of a leaf over its uplinks, by rates of host-link \
+         and fabric-link and by hosts-per-leaf and spines",
+        "",
+    ),
+    key(
+        &["queue-depth", "queue-length", "queue-over-time", "occupancy", "microburst"],
+        "[capture] queues = \"10us\" samples the bytes that wait at each port; `plot --figure \
+         queue` draws them",
+        "capture.queues",
+    ),
+    key(
+        &["recovery", "recovery-time", "link-failure", "switch-failure", "outage"],
+        "[[failure]] fails links or a switch; with [capture] goodput a run prints the time until \
+         goodput is back (docs/scenario-time.md)",
+        "failure.switch",
+    ),
+    key(
+        &["pipeline", "pipeline-parallel", "pipeline-parallelism"],
+        "traffic of kind \"chakra\" or \"goal\" runs stages as its traces have them; \"simai\" \
+         runs each stage by itself (docs/ai-programs.md)",
+        "chakra",
+    ),
+    key(
+        &["nvlink", "nvswitch", "scale-up"],
+        "topology \"rail-optimised\" has an inner switch in each server; in a file of topology an \
+         inner switch or links between hosts",
+        "rail-optimised",
+    ),
+    key(
         &["iw", "initcwnd", "init-cwnd", "initial-cwnd"],
         "it is transport.initial-window",
         "transport.initial-window",

@@ -229,21 +229,28 @@ impl Scenario {
         settings
     }
 
-    /// The halves of mechanisms that are whole in no other variant (or the scenario without any).
+    /// The halves of mechanisms that this variant or an override chooses itself, or that are whole in
+    /// no other variant (or the scenario without any): what all variants share may be for another.
     fn without_counterpart(
         &self,
         variant: Option<usize>,
         changes: &[Override],
         halves: &[Half],
     ) -> Vec<Half> {
-        let mut left = halves.to_vec();
+        let set = variant.map_or(&[][..], |i| &self.variants[i].set);
+        let is_own = |half: &Half| {
+            let place = |change: &Override| change.path.join(".");
+            set.iter().chain(changes).any(|change| place(change).starts_with(half.place))
+        };
+        let (mut left, mut shared): (Vec<Half>, Vec<Half>) = halves.iter().partition(|h| is_own(h));
         let mut others =
             [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
-        while let (false, Some(other)) = (left.is_empty(), others.next()) {
+        while let (false, Some(other)) = (shared.is_empty(), others.next()) {
             let mut report = Report::default();
             let other = self.settings(other, changes, &mut report);
-            left.retain(|half| !report.is_clean() || !is_whole_in(half, &other));
+            shared.retain(|half| !report.is_clean() || !is_whole_in(half, &other));
         }
+        left.append(&mut shared);
         left
     }
 

@@ -45,7 +45,13 @@ impl Bound {
             return Err(format!("{number} is no time: write its limit without {unit}"));
         }
         let value = digits.trim().parse::<f64>().ok().filter(|value| value.is_finite());
-        let limit = value.ok_or(format!("{limit:?} is no number, time or percentage"))? * scale;
+        let value = value.ok_or(format!(
+            "{limit:?} is no number, time or percentage (of the number at the first point)"
+        ))?;
+        if unit.is_empty() && column.form == Form::Time {
+            return Err(format!("{number} is a time: write its limit with a unit, such as 2ms"));
+        }
+        let limit = value * scale;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(Bound { number, at_most, limit, is_share, text })
     }
@@ -185,6 +191,7 @@ mod tests {
             ("mice.fct.mean < 3", "NAME <= LIMIT"),
             ("mice.size <= 3", "no number is called"),
             ("timeouts <= 3ms", "is no time"),
+            ("mice.fct.mean <= 2", "write its limit with a unit"),
             ("mice.fct.mean <= fast", "is no number"),
         ] {
             let error = Bound::parse(text).unwrap_err();
