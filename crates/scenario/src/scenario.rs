@@ -229,8 +229,8 @@ impl Scenario {
         settings
     }
 
-    /// The halves of mechanisms that this variant or an override chooses itself, or that are whole in
-    /// no other variant (or the scenario without any): what all variants share may be for another.
+    /// The halves of mechanisms that this variant or an override chooses itself, or that are whole
+    /// in no other variant (or the scenario without any): what all share may be for another.
     fn without_counterpart(
         &self,
         variant: Option<usize>,
