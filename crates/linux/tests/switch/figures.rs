@@ -45,6 +45,10 @@ impl Load {
     }
     /// So many of them, to the second namespace or to the first.
     pub fn towards(place: &Place, port: u16, flows: usize, to: usize) -> Load {
+        Load::with(place, port, [flows, to], None)
+    }
+    /// The same with a congestion control; `None`: the host's.
+    fn with(place: &Place, port: u16, [flows, to]: [usize; 2], congestion: Option<&str>) -> Load {
         let address: SocketAddr = format!("10.98.8.{}:{port}", to + 1).parse().unwrap();
         let listener = bound(place.network(to), address);
         let (arrived, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -53,6 +57,9 @@ impl Load {
             let second = Duration::from_secs(5);
             let (end, to) = (to, || TcpStream::connect_timeout(&address, second));
             let mut stream = namespace::within(Some(place.network(1 - end)), to).unwrap().unwrap();
+            if let Some(name) = congestion {
+                rustix::net::sockopt::set_tcp_congestion(&stream, name).unwrap();
+            }
             let (mut other, _) = listener.accept().unwrap();
             let (count, ends) = (arrived.clone(), stop.clone());
             std::thread::spawn(move || {
@@ -471,46 +478,63 @@ fn echo(place: &Place, port: u16) -> TcpStream {
 }
 
 /// The median round trip alone and beside a bulk flow of the same namespaces, in turn; the bulk
-/// flow's rate.
-fn rpc_beside_bulk(place: &Place, what: &str, port: u16) {
-    let mut stream = echo(place, port);
-    let (mut alone, mut beside, mut rates) = (Vec::new(), Vec::new(), Vec::new());
-    let time = Duration::from_millis(500);
-    for turn in 1..=7 {
-        let p50 = |all: Vec<f64>| all[all.len() / 2];
-        alone.push(p50(round_trips(&mut stream, time)));
-        let load = Load::towards(place, port + turn, 1, 1);
-        std::thread::sleep(time);
-        std::thread::scope(|scope| {
-            let rate = scope.spawn(|| load.rate(time));
-            beside.push(p50(round_trips(&mut stream, time)));
-            rates.push(rate.join().unwrap());
-        });
-        load.end();
+/// flow's rate. For flows that fill a queue until it drops, and for flows that do not.
+fn rpc_beside_bulk(place: &Place, what: &str, mut port: u16) {
+    let time = Duration::from_millis(300);
+    for congestion in ["cubic", "bbr"] {
+        let mut stream = echo(place, port);
+        port += 10;
+        let (mut alone, mut beside, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+        for turn in 1..=7 {
+            let p50 = |all: Vec<f64>| all[all.len() / 2];
+            alone.push(p50(round_trips(&mut stream, time)));
+            let load = Load::with(place, port + turn, [1, 1], Some(congestion));
+            std::thread::sleep(time);
+            std::thread::scope(|scope| {
+                let rate = scope.spawn(|| load.rate(time));
+                beside.push(p50(round_trips(&mut stream, time)));
+                rates.push(rate.join().unwrap());
+            });
+            load.end();
+        }
+        let ratios = alone.iter().zip(&beside).map(|(alone, beside)| beside / alone);
+        let [ratio, alone, beside, rate] = [ratios.collect(), alone, beside, rates].map(median);
+        println!(
+            "{what}: RPC alone {alone:.0} us at p50, beside {congestion} of {rate:.1} Gb/s \
+             {beside:.0} us, {ratio:.1} times"
+        );
     }
-    let [alone, beside, rate] = [alone, beside, rates].map(median);
-    println!(
-        "{what}: RPC alone {alone:.0} us at p50, beside a bulk flow of {rate:.1} Gb/s {beside:.0} \
-         us, {:.1} times",
-        beside / alone
-    );
 }
 
+/// Over the kernel's VXLAN, one switch, packet sockets, and two switches over one path (with a key
+/// as well) and four.
 #[test]
 #[ignore = "a measurement: make bench-switch"]
 fn figures_of_an_rpc_beside_a_bulk_flow() {
     let place = needs!(Place::new("figures-rpc", &["a", "b", "c", "d"]));
-    place.apply("one", TWO);
-    rpc_beside_bulk(&place, "one switch", 7500);
-    // The bulk flow's frames wait in the tap's own queue.
-    for length in ["64", "16", "1000"] {
-        assert!(ip(&["-n", place.network(0), "link", "set", "mpa", "txqueuelen", length]));
-        rpc_beside_bulk(&place, &format!("one switch, txqueuelen {length}"), 7510);
+    let four = four_paths(&place);
+    let one = four.each_ref().map(|text| {
+        let second = text.match_indices("[[path]]").nth(1).unwrap().0;
+        text[..second].to_string()
+    });
+    let key = key_file(&place);
+    let sealed =
+        one.clone().map(|text| text + &format!("[[peer]]\nname = \"other\"\nkey = {key:?}\n"));
+    if vxlan(&place) {
+        rpc_beside_bulk(&place, "VXLAN", 7400);
     }
+    no_vxlan(&place);
+    place.apply("one", TWO);
+    rpc_beside_bulk(&place, "one switch", 7450);
     apply::remove_all(&place.state("one")).unwrap();
-    let [left, right] = four_paths(&place);
-    place.apply("left", &left);
-    place.apply("right", &right);
-    assert!(soon(|| states(&place, "left") == ["used"; 4]));
-    rpc_beside_bulk(&place, "two switches, four paths", 7520);
+    for (what, texts) in [("one path", &one), ("with a key", &sealed), ("four paths", &four)] {
+        place.apply("left", &texts[0]);
+        place.apply("right", &texts[1]);
+        assert!(soon(|| states(&place, "left").iter().all(|state| state == "used")));
+        rpc_beside_bulk(&place, &format!("two switches, {what}"), 7500);
+        ["left", "right"]
+            .iter()
+            .for_each(|name| assert!(apply::remove_all(&place.state(name)).unwrap()));
+    }
+    std::fs::remove_file(&key).unwrap();
 }
