@@ -112,7 +112,7 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     done(&session.install(sources, args.wait)?);
     if let Ok(mut reading) = show::read(bpffs, None) {
         reading.find_foreign_sockets();
-        reading.notes_of_sockets().iter().for_each(|note| tell(format_args!("note: {note}")));
+        reading.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
     }
     Ok(())
 }

@@ -22,6 +22,7 @@
 //! | `capability` | what this process may do |
 //! | `show` | what is installed, and its statistics |
 //! | `congestion` | millpond's own DCTCP |
+//! | `hints` | why a limit carries less or more than its user expects
 //! | `foreign` | sockets that were made in another cgroup than their process is in |
 //! | `pods` | reads the limits of a Kubernetes node's pods from their annotations |
 //! | `pace` | lets what connections are paced at, and may receive, follow the limits |
@@ -53,6 +54,7 @@ mod error;
 mod exclusive;
 pub mod folder;
 pub mod foreign;
+mod hints;
 mod install;
 mod keys;
 pub mod kick;

@@ -10,6 +10,7 @@ use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{FloorParams, Limit, Target, TargetParams};
 use super::foreign::{self, Foreign};
+use super::hints;
 use super::layout::Statistics;
 use super::plan::{FLOOR, floor_label};
 use super::store::{DIRECTIONS, Store};
@@ -80,6 +81,9 @@ pub struct QueueReading {
     /// Sockets in another cgroup than their process; `None`: not looked for, or not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sockets: Option<Foreign>,
+    /// Reasons why it carries less or more than its user may expect.
+    #[serde(skip)]
+    pub hints: Vec<String>,
     #[serde(skip)]
     read_ns: u64,
     #[serde(skip)]
@@ -171,6 +175,13 @@ pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
                 let mut reading =
                     reading(&limit, &source.file, direction, standing, &seen, &settings, credit);
                 (reading.read_ns, reading.cgroup_id) = (at, label.cgroup);
+                if standing == Standing::Active
+                    && let Some(Ok(cgroup)) = limit.cgroup().map(|of| hierarchy.resolve(&of))
+                {
+                    let counts = source.config.host.loopback;
+                    let packets = reading.packets;
+                    reading.hints = hints::of(&limit, direction, packets, counts, &cgroup);
+                }
                 let same = |old: &&QueueReading| {
                     old.name == reading.name && old.direction == reading.direction
                 };
@@ -232,6 +243,7 @@ fn reading(
         seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
         backlog_us: seen.backlog.to_vec(),
         sockets: None,
+        hints: Vec::new(),
         read_ns: 0,
         cgroup_id: 0,
     }
@@ -275,11 +287,13 @@ impl Reading {
         }
     }
 
-    /// Returns a line for each limit with sockets in other cgroups than their processes.
-    pub fn notes_of_sockets(&self) -> Vec<String> {
-        let mut notes: Vec<String> =
-            self.limits.iter().filter_map(|q| q.sockets.as_ref()?.note(&q.name)).collect();
-        // Both directions of a limit have the same sockets.
+    /// Returns a line for each limit with sockets in other cgroups than their processes, and for
+    /// each hint.
+    pub fn notes(&self) -> Vec<String> {
+        let of_sockets = |q: &QueueReading| q.sockets.as_ref()?.note(&q.name);
+        let of = |q| of_sockets(q).into_iter().chain(q.hints.iter().cloned());
+        let mut notes: Vec<String> = self.limits.iter().flat_map(of).collect();
+        // Both directions of a limit have the same sockets and processes.
         notes.dedup();
         notes
     }
@@ -351,7 +365,7 @@ impl Reading {
             };
             let _ = writeln!(out, "{}: {said}", q.name);
         }
-        for note in self.notes_of_sockets() {
+        for note in self.notes() {
             let _ = writeln!(out, "{note}");
         }
         out
