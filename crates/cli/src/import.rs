@@ -67,10 +67,13 @@ const FATES: [FateKind; 6] = [
 /// Imports.
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let (imported, source, output) = match &args.from {
-        ImportFrom::Hpcc { config, topology, flows, output } => {
-            let imported =
-                millpond_import::hpcc::import(config, topology.as_deref(), flows.as_deref())?;
-            (imported, config, output)
+        ImportFrom::Hpcc { config, topology, flows, workload, output } => {
+            let instead = millpond_import::hpcc::Instead {
+                topology: topology.as_deref(),
+                flows: flows.as_deref(),
+                workload: workload.as_deref(),
+            };
+            (millpond_import::hpcc::import(config, instead)?, config, output)
         }
         ImportFrom::Htsim { matrix, topology, output } => {
             (millpond_import::htsim::import(matrix, topology.as_deref())?, matrix, output)
@@ -237,8 +240,9 @@ fn write(
     source: &Path,
     output: &ImportOutput,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let places: Vec<PathBuf> =
-        imported.files.iter().map(|(name, _)| output.out.join(name)).collect();
+    let written = imported.files.iter().map(|(name, _)| name);
+    let names: Vec<&String> = written.chain(imported.copies.iter().map(|(_, name)| name)).collect();
+    let places: Vec<PathBuf> = names.iter().map(|name| output.out.join(name)).collect();
     if let Some(place) = places.iter().find(|place| !output.force && place.exists()) {
         return Err(Failure::Usage(format!(
             "{} is there already; --force replaces it",
@@ -258,10 +262,13 @@ fn write(
             let path = partial.join(name);
             fs::write(&path, text).map_err(|e| at("write", &path, e))?;
         }
+        for (from, name) in &imported.copies {
+            fs::copy(from, partial.join(name)).map_err(|e| at("copy", from, e))?;
+        }
         let scenario = Scenario::load(&partial.join(&imported.files[0].0));
         let planned = scenario.and_then(|scenario| scenario.plan(None, &[], None));
         planned.map_err(|errors| refused(imported, source, &partial, &errors))?;
-        for ((name, _), place) in imported.files.iter().zip(&places) {
+        for (name, place) in names.iter().zip(&places) {
             fs::rename(partial.join(name), place).map_err(|e| at("replace", place, e))?;
         }
         Ok(())

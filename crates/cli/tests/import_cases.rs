@@ -77,7 +77,7 @@ impl Case {
         // Rows are in the order in which flows ended.
         let row = |line: &str| -> (u64, u64) {
             let fields: Vec<&str> = line.split(',').collect();
-            (fields[0].parse().unwrap(), fields[at].parse().unwrap())
+            (fields[0].parse().unwrap(), fields[at].parse::<f64>().unwrap() as u64)
         };
         let mut rows: Vec<(u64, u64)> = lines.map(row).collect();
         rows.sort_unstable();
@@ -318,6 +318,144 @@ fn a_stop_before_the_first_start_is_not_honoured() {
     case.strict_refuses();
 }
 
+/// GPUs with direct links beside an NVSwitch: each link is a NIC, and needs no threshold.
+#[test]
+fn each_direct_link_is_a_nic_of_its_own_rate() {
+    let mesh = "5 4 1 0 8 A800\n4\n0 4 1600Gbps 1us 0\n1 4 1600Gbps 1us 0\n0 1 200Gbps 1us 0\n0 2 \
+                147Gbps 1us 0\n0 3 400Gbps 1us 0\n1 2 147Gbps 1us 0\n1 3 148Gbps 1us 0\n2 3 \
+                400Gbps 1us 0\n";
+    // Host 0 sends over three links at once: 1 MB a link, and each takes its own time.
+    let flows = "3\n0 1 3 100 1000000 2\n0 2 3 100 1000000 2\n0 3 3 100 1000000 2\n";
+    let case = Case::new("mesh").with("topology.txt", mesh).with("flow.txt", flows);
+    let (report, _) = case.completes();
+    assert!(!report.contains("inner switch"), "{report}");
+    let fct = case.column("fct_us");
+    let times: Vec<u64> = [147e3, 400e3].map(|rate: f64| (8e6 * 1.048 / rate) as u64).into();
+    assert!(fct[1].abs_diff(times[0] + 3) <= 3 && fct[2].abs_diff(times[1] + 3) <= 3, "{fct:?}");
+}
+
+/// A flow that direct links alone carry makes hosts forward; each link has a NIC then, too.
+#[test]
+fn hosts_forward_where_a_flow_has_no_other_way() {
+    let ring = "4 0 4\n0 1 100Gbps 1us 0\n1 2 25Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 25Gbps 1us 0\n";
+    let case = Case::new("ring-far").with("topology.txt", ring);
+    let (report, _) = case.completes();
+    assert!(report.contains("4 hosts have links to hosts"), "{report}");
+    let topology = case.file("imp/config-topology.json");
+    assert_eq!(topology.matches("\"a\":\"host0\",\"b\":\"inner0\"").count(), 2, "{topology}");
+    let near = Case::new("ring-near").with("topology.txt", ring).with("flow.txt", NEAR);
+    let (report, _) = near.completes();
+    assert!(!report.contains("inner switch"), "{report}");
+    assert!(!near.file("imp/config-topology.json").contains("inner0"));
+}
+
+const NEAR: &str = "1\n0 1 3 100 100000 2\n";
+
+/// Rails without a spine: flows on a rail run; one between rails is an error of its line.
+#[test]
+fn pairs_that_traffic_uses_have_to_be_connected() {
+    let rails = "6 2 4\n4 5\n0 4 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 4 100Gbps 1us 0\n3 5 100Gbps \
+                 1us 0\n";
+    let on_rails = "2\n0 2 3 100 1000 2\n1 3 3 100 1000 2\n";
+    let case = Case::new("rails").with("topology.txt", rails).with("flow.txt", on_rails);
+    case.completes();
+    let apart = case.with("flow.txt", "2\n0 2 3 100 1000 2\n1 2 3 100 1000 2\n");
+    let refused = apart.import(&[]).ends(2);
+    let text = "flow.txt:3: no path leads from node 1 to node 2";
+    assert!(refused.err.contains(text), "{}", refused.err);
+}
+
+/// A configuration without flows, as ASTRA-sim's: it imports with a warning and the lines that
+/// complete it, or with a workload.
+#[test]
+fn a_network_without_flows_is_completed_by_a_workload() {
+    for (name, config, flows) in [
+        ("no-file", CONFIG.replace("FLOW_FILE flow.txt", "FLOW_FILE output/flow1.txt"), FLOWS),
+        ("no-key", CONFIG.replace("FLOW_FILE flow.txt\n", ""), FLOWS),
+        ("zero", CONFIG.to_string(), "0\n"),
+    ] {
+        let case = Case::new(name).with("config.txt", &config).with("flow.txt", flows);
+        let report = case.import(&[]).ends(0).out;
+        for part in [
+            "the scenario has no traffic",
+            "\n[[traffic]]\nkind = \"simai\" # or",
+            "--workload FILE",
+        ] {
+            assert!(report.contains(part), "{name}: {report}");
+        }
+        case.dir.run(&["check", "imp/config.toml"]).ends(0);
+    }
+    let config = CONFIG.replace("FLOW_FILE flow.txt", "FLOW_FILE output/flow1.txt");
+    let case = Case::new("workload")
+        .with("config.txt", &config)
+        .with(
+            "job.goal",
+            "num_ranks 2\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n",
+        )
+        .with(
+            "layers.txt",
+            "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 ep: 1 pp: 1 vpp: 1 ga: 1 \
+             all_gpus: 2 checkpoints: 0 checkpoint_initiates: 0\n1\nlayer -1 1000 NONE 0 1000 NONE \
+             0 1000 ALLREDUCE 100000 100\n",
+        );
+    for (file, kind) in [("job.goal", "goal"), ("layers.txt", "simai")] {
+        case.import(&["--workload", file, "--strict"]).ends(0);
+        assert!(case.file("imp/config.toml").contains(&format!("kind = \"{kind}\"")));
+        let run = case.dir.run(&["run", "imp/config.toml", "--out", "r", "-q"]).ends(0);
+        assert!(!run.err.contains("no traffic"), "{}", run.err);
+    }
+    let missing = case.import(&["--workload", "nothing.txt"]).ends(2);
+    assert!(missing.err.contains("nothing.txt"), "{}", missing.err);
+}
+
+/// Exports have the node numbers and ports of the files, also where switches come first.
+#[test]
+fn exports_give_back_the_numbers_of_the_files() {
+    let links: String = (1..5).map(|host| format!("{host} 0 100Gbps 1us 0\n")).collect();
+    let first = &format!("5 1 4\n0\n{links}");
+    let flows = "3\n1 4 3 100 1000000 2\n3 2 3 101 50000 2.00001\n3 4 3 4791 1000 2.00001\n";
+    let case = Case::new("first").with("topology.txt", first).with("flow.txt", flows);
+    case.completes();
+    let again = case.dir.run(&["check", "imp/config.toml", "--resolved"]).ends(0).out;
+    assert!(again.contains("numbers = [1, 2, 3, 4]") && again.contains("port = 4791"), "{again}");
+    case.dir.run(&["export", "r", "fct.txt"]).ends(0);
+    let fct = case.file("fct.txt");
+    let mut lines: Vec<String> =
+        fct.lines().map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" ")).collect();
+    lines.sort();
+    let expected = [
+        "0b000101 0b000401 10000 100",
+        "0b000301 0b000201 10000 101",
+        "0b000301 0b000401 10000 4791",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!((case.column("src_node"), case.column("dst_node")), (vec![1, 3, 3], vec![4, 2, 4]));
+    // Hosts that come first keep their numbers without a list of them.
+    let plain = Case::new("plain");
+    plain.completes();
+    assert!(!plain.file("imp/config-topology.json").contains("numbers"));
+}
+
+/// Lines beyond an announced count are reported; the legend of the released files is none.
+#[test]
+fn data_beyond_an_announced_count_is_reported() {
+    let legend = "First line: nodes, switches, links\nsrc0 dst0 rate\n";
+    let clean = Case::new("legend")
+        .with("topology.txt", &format!("{TOPOLOGY}{legend}"))
+        .with("flow.txt", &format!("{FLOWS}{legend}"));
+    clean.completes();
+    clean.import(&["--strict"]).ends(0);
+    let case = Case::new("surplus")
+        .with("topology.txt", &format!("{TOPOLOGY}0 4 100Gbps 1us 0\n{legend}"))
+        .with("flow.txt", &format!("{FLOWS}1 2 3 100 1000 2\n1 2 3 100 2000 2\n{legend}"));
+    let (report, _) = case.completes();
+    for part in ["topology.txt:7  0 4 100Gbps 1us 0", "flow.txt:3  1 2 3 100 1000 2", "flow.txt:4"]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    case.strict_refuses();
+}
+
 /// Files of forks whose servers have two top-of-rack switches, or forward for each other.
 #[test]
 fn hosts_with_several_links_are_taken() {
@@ -325,8 +463,7 @@ fn hosts_with_several_links_are_taken() {
         "4 0 4\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n2 3 100Gbps 1us 0\n3 0 100Gbps 1us 0\n";
     let dual = "6 3 6\n3 4 5\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 4 \
                 100Gbps 1us 0\n3 5 100Gbps 1us 0\n4 5 100Gbps 1us 0\n";
-    let (report, _) = Case::new("ring").with("topology.txt", ring).completes();
-    assert!(report.contains("4 hosts have links to hosts"), "{report}");
+    Case::new("ring").with("topology.txt", ring).completes();
     let (report, _) = Case::new("dualtor").with("topology.txt", dual).completes();
     assert!(report.contains("3 hosts, 3 switches, 6 links"), "{report}");
     let dir = Dir::new("dualtor-native");

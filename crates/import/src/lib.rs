@@ -8,9 +8,12 @@
 //! Invariant: no key of an input is dropped silently. Each is reported with its fate, also one that
 //! nobody knows; a value that cannot be read is an error with its file and line.
 
+#[cfg(test)]
+mod bad;
 pub mod hpcc;
 pub mod htsim;
 mod network;
+mod program;
 mod source;
 mod told;
 mod units;
@@ -24,6 +27,8 @@ pub use told::{Fate, Told};
 pub struct Imported {
     /// Names and texts of the files; the scenario is the first.
     pub files: Vec<(String, String)>,
+    /// Files to copy beside them: where each is, and its name there.
+    pub copies: Vec<(PathBuf, String)>,
     /// The outcome of each key, in the order of the input.
     pub told: Vec<Told>,
     /// The facts: hosts, links, flows, and what the input leaves open.

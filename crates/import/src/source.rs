@@ -132,12 +132,11 @@ impl<'s> Words<'s> {
         rest
     }
 
-    /// The lines, from the next word's on.
-    pub fn lines_left(&self) -> usize {
-        let mut lines: Vec<usize> =
-            self.words.iter().skip(self.at).map(|(line, _)| *line).collect();
-        lines.dedup();
-        lines.len()
+    /// The lines with their words, from the next word's on.
+    pub fn lines_left(&self) -> impl Iterator<Item = (usize, Vec<&'s str>)> {
+        let rest = self.words.get(self.at..).unwrap_or_default();
+        let lines = rest.chunk_by(|(a, _), (b, _)| a == b);
+        lines.map(|words| (words[0].0, words.iter().map(|(_, word)| *word).collect()))
     }
 }
 
@@ -153,7 +152,8 @@ mod tests {
         let mut words = source.words();
         assert_eq!((words.left_in_line(), words.next("one").unwrap()), (2, (1, "a")));
         assert!(words.whole("two").unwrap_err().to_string().starts_with("x:1: two: \"b\" is not"));
-        assert_eq!(words.lines_left(), 2);
+        let left: Vec<_> = words.lines_left().collect();
+        assert_eq!(left, [(4, vec!["d"]), (5, vec!["f"])]);
         let (_, _) = (words.next("").unwrap(), words.next("").unwrap());
         assert_eq!(
             words.next("a link").unwrap_err().to_string(),

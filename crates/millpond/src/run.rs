@@ -136,6 +136,8 @@ pub(crate) fn write(
         shows: detail.shows.clone(),
         overrides: plan.overrides().iter().map(|(key, value)| format!("{key}={value}")).collect(),
         failures: link_failures(detail),
+        host_numbers: detail.topology.numbers.clone(),
+        ports: detail.traffic.ports(),
         ..revision::manifest(detail.resolved.clone())
     };
     let mut writer = open(header(detail, options.world.kind()))?;

@@ -156,7 +156,11 @@ pub(crate) fn write(s: &Settings) -> String {
 }
 
 fn graph(list: &EdgeList) -> String {
-    let mut out = format!("{{ hosts = {}, switches = [\n", list.hosts);
+    let mut out = format!("{{ hosts = {}, ", list.hosts);
+    if !list.numbers.is_empty() {
+        let _ = write!(out, "numbers = {:?}, ", list.numbers);
+    }
+    out.push_str("switches = [\n");
     for switch in &list.switches {
         let tier = switch.tier.map(|tier| format!(", tier = {tier}")).unwrap_or_default();
         let _ = writeln!(out, "  {{ name = {}{tier} }},", quote(&switch.name));
@@ -241,20 +245,22 @@ fn rows(table: &FlowTable) -> String {
     for (at, row) in table.rows.iter().enumerate() {
         let start = quote(&row.start.to_string());
         let class = row.class.and_then(|c| table.classes.get(c as usize)).map(|class| quote(class));
-        let Some(waits) = &table.waits else {
+        if table.waits.is_none() && row.port.is_none() {
             let class = class.map_or(String::new(), |class| format!(", {class}"));
             let _ = writeln!(out, "  [{start}, {}, {}, {}{class}],", row.src, row.dst, row.bytes);
             continue;
-        };
+        }
         let _ = write!(
             out,
             "  {{ start = {start}, src = {}, dst = {}, bytes = {}",
             row.src, row.dst, row.bytes
         );
-        let of = |other: &u32| quote(&waits.ids[*other as usize]);
-        let after: Vec<String> = waits.after[at].iter().map(of).collect();
+        let others = table.waits.iter().flat_map(|waits| &waits.after[at]);
+        let after: Vec<String> =
+            others.filter_map(|other| table.id(*other as usize)).map(quote).collect();
         let after = (!after.is_empty()).then(|| format!("[{}]", after.join(", ")));
-        for (key, value) in [("class", class), ("id", table.id(at).map(quote)), ("after", after)] {
+        let (id, port) = (table.id(at).map(quote), row.port.map(|port| port.to_string()));
+        for (key, value) in [("class", class), ("id", id), ("after", after), ("port", port)] {
             if let Some(value) = value {
                 let _ = write!(out, ", {key} = {value}");
             }

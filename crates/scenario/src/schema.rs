@@ -419,6 +419,8 @@ fn graph() -> Value {
     switch.insert("tier".into(), json!({ "type": "integer", "minimum": 0, "maximum": 255 }));
     let mut graph = Map::new();
     graph.insert("hosts".into(), json!({ "type": "integer", "minimum": 2 }));
+    let number = json!({ "type": "integer", "minimum": 0 });
+    graph.insert("numbers".into(), json!({ "type": "array", "items": number }));
     graph.insert("switches".into(), list(object(switch)));
     graph.insert("links".into(), list(object(text(&["a", "b", "rate", "delay", "name"]))));
     let mut graph = object(graph);
@@ -434,7 +436,8 @@ fn rows() -> Value {
     let (text, texts) =
         (json!({ "type": "string" }), json!({ "type": "array", "items": { "type": "string" } }));
     let keys = [("start", &start), ("src", &whole), ("dst", &whole), ("bytes", &whole)];
-    let more = [("class", &text), ("id", &text), ("after", &texts)];
+    let port = json!({ "type": "integer", "minimum": 0, "maximum": 65535 });
+    let more = [("class", &text), ("id", &text), ("after", &texts), ("port", &port)];
     let mut table = object(
         keys.into_iter().chain(more).map(|(key, value)| (key.to_string(), value.clone())).collect(),
     );

@@ -55,6 +55,8 @@ pub struct Topology {
     pub wiring: Vec<Vec<u32>>,
     /// Links that have names of their own: the index of each in `links`.
     pub link_names: BTreeMap<String, u32>,
+    /// By host: its number in the files that the network was imported from; empty: it has no other.
+    pub numbers: Vec<u32>,
     /// Whether all pairs of leaves of one pod are alike, and all pairs of leaves of two.
     pub is_regular: bool,
 }

@@ -28,6 +28,7 @@ pub use dependencies::{Dependencies, Dependent, NodeId};
 pub use job::JobPlan;
 pub(crate) use load::{Load, Pairing};
 
+use crate::settings::flows::FlowTable;
 use crate::transport::TransportKind;
 use arrivals::Generator;
 use millpond_core::random::{Stream, hash_name, mix64};
@@ -89,6 +90,21 @@ impl TrafficPlan {
     /// The traffics whose rate is known in advance.
     pub(crate) fn loads(&self) -> Vec<Load> {
         self.generators.iter().filter_map(Generator::load).collect()
+    }
+    /// The destination ports that the only list of flows has, with the first flow of each run of
+    /// equal ones.
+    pub fn ports(&self) -> Vec<(FlowId, u16)> {
+        let mut tables: Vec<(FlowId, &FlowTable)> = Vec::new();
+        if let [Generator::Listed(list)] = &self.generators[..] {
+            tables.push((self.first_open_flow, &list.table));
+        }
+        tables.extend(self.dependencies.iter().flat_map(|graph| graph.lists()));
+        let ports = tables.iter().flat_map(|(first, table)| {
+            (*first..).zip(&table.rows).filter_map(|(flow, row)| Some((flow, row.port?)))
+        });
+        let mut runs: Vec<(FlowId, u16)> = ports.collect();
+        runs.dedup_by_key(|(_, port)| *port);
+        runs
     }
     /// All open-loop flows and queries, in order, from the beginning.
     pub fn arrivals(&self) -> Arrivals {

@@ -1,11 +1,11 @@
-//! Flows between hosts that no path joins, which a network with links between hosts has: hosts
+//! Flows between hosts that no path joins. Networks whose parts do not meet have such hosts: hosts
 //! forward no packets.
 //!
 //! Invariant: where a plan passes, each flow, request and message has a path, whatever is drawn.
 
 use crate::error::{Problem, Report};
 use crate::settings::Settings;
-use crate::topology::Topology;
+use crate::topology::{End, Topology};
 use crate::traffic::{Event, JobPlan, SourceKind, TrafficPlan};
 use millpond_core::Time;
 use millpond_ranks::Work;
@@ -13,21 +13,21 @@ use millpond_ranks::collective::Collective;
 use millpond_ranks::program::{Action, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Refuses traffic between hosts without a path: of each class the first pair.
+/// Refuses traffic between hosts without a path: of each class the first pair, and how many more.
 pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, report: &mut Report) {
-    if !topology.switches.iter().any(|switch| switch.is_joint) {
+    if meets_everywhere(topology) {
         return;
     }
     let reaches = |a: u32, b: u32| {
         topology.nics(a).any(|nic| topology.nics(b).any(|other| topology.connects(nic, other)))
     };
     let mut reached: BTreeSet<(u32, u32)> = BTreeSet::new();
-    let mut apart: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+    let mut apart: BTreeMap<u16, Vec<(u32, u32)>> = BTreeMap::new();
     let mut flow = |class: u16, (src, dst): (u32, u32)| {
         if !reached.contains(&(src, dst)) {
             match reaches(src, dst) {
                 true => drop(reached.insert((src, dst))),
-                false => drop(apart.entry(class).or_insert((src, dst))),
+                false => apart.entry(class).or_default().push((src, dst)),
             }
         }
     };
@@ -57,17 +57,51 @@ pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, re
             SourceKind::Job(job) => of_job(job, flow),
         }
     }
-    for (class, (src, dst)) in apart {
+    for (class, mut pairs) in apart {
         let name = &traffic.classes[usize::from(class)];
+        let (src, dst) = pairs[0];
+        pairs.sort_unstable();
+        pairs.dedup();
+        let more = match pairs.len() - 1 {
+            0 => String::new(),
+            more => format!(", and between {more} more pairs of such hosts"),
+        };
         let text = format!(
-            "{name:?} sends from host{src} to host{dst}, which no link joins; hosts forward no \
-             packets"
+            "{name:?} sends from host{src} to host{dst}, which no path joins{more}; hosts forward \
+             no packets"
         );
-        let help = "give the two a link, or a switch that both have links to";
+        let help = "give the two a link, or their switches one, or leave the flow out";
         let keys = ["rows", "file", "hosts", "kind"].map(|key| format!("traffic.{name}.{key}"));
         let at = keys.iter().find(|key| s.is_written(key)).unwrap_or(&keys[3]);
         report.help(s.place(at), Problem::Impossible(text), help);
     }
+}
+
+/// Whether one part of the network, whose switches all reach each other, has a NIC of each host.
+fn meets_everywhere(topology: &Topology) -> bool {
+    // By switch: a switch nearer to the one that stands for its part.
+    let mut nearer: Vec<u32> = (0..topology.switches.len() as u32).collect();
+    fn part(nearer: &mut [u32], mut at: u32) -> u32 {
+        while nearer[at as usize] != at {
+            nearer[at as usize] = nearer[nearer[at as usize] as usize];
+            at = nearer[at as usize];
+        }
+        at
+    }
+    for link in &topology.links {
+        if let (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) = (link.a, link.b) {
+            let (a, b) = (part(&mut nearer, a), part(&mut nearer, b));
+            nearer[a as usize] = b;
+        }
+    }
+    let mut hosts: BTreeMap<u32, u32> = BTreeMap::new();
+    for host in 0..topology.hosts {
+        let own = topology.nics(host).map(|nic| part(&mut nearer, topology.leaf_of(nic)));
+        for part in own.collect::<BTreeSet<u32>>() {
+            *hosts.entry(part).or_default() += 1;
+        }
+    }
+    hosts.values().any(|count| *count == topology.hosts)
 }
 
 /// The pairs of hosts between which a job sends.
@@ -143,6 +177,30 @@ mod tests {
         }
     }
 
+    /// Rails that do not meet: traffic on a rail runs, and traffic between rails is refused.
+    #[test]
+    fn rails_without_spines_carry_the_traffic_of_a_rail() {
+        let plan = |inner: bool, rows: &str| {
+            let text = format!(
+                "duration = \"1ms\"\n[topology]\nkind = \"rail-optimised\"\nsegments = \
+                 1\nservers-per-segment = 4\nrails = 2\nspines = 0\ninner-switch = \
+                 {inner}\n[[traffic]]\nname = \"t\"\nkind = \"flows\"\nrows = [{rows}]\n"
+            );
+            let scenario = Scenario::parse("rails.toml", &text).map_err(|e| e.to_string())?;
+            scenario
+                .plan(None, &[], None)
+                .map(|plan| plan.topology.hosts)
+                .map_err(|e| e.to_string())
+        };
+        let on_rails = "[\"0us\", 0, 2, 1000], [\"0us\", 1, 7, 1000], [\"0us\", 0, 1, 1000]";
+        assert_eq!(plan(true, on_rails), Ok(8));
+        assert_eq!(plan(false, "[\"0us\", 0, 3, 1000]"), Ok(4));
+        let apart = "[\"0us\", 0, 3, 1000], [\"1us\", 1, 2, 1000], [\"2us\", 1, 2, 1000]";
+        let error = plan(true, apart).unwrap_err();
+        let text = "sends from host0 to host3, which no path joins, and between 1 more pairs";
+        assert!(error.contains(text) && error.contains("rails.toml:11:"), "{error}");
+    }
+
     #[test]
     fn a_flow_between_hosts_that_no_link_joins_is_an_error_that_names_both() {
         for (traffic, src, dst, line) in [
@@ -152,7 +210,7 @@ mod tests {
             ("kind = \"collective\"\nplacement = \"listed\"\nhosts = [\"0\", \"2\"]", 0, 2, 12),
         ] {
             let error = plan(traffic).unwrap_err();
-            let text = format!("sends from host{src} to host{dst}, which no link joins");
+            let text = format!("sends from host{src} to host{dst}, which no path joins");
             assert!(error.contains(&text), "{traffic}: {error}");
             assert!(error.contains(&format!("ring.toml:{line}:")), "{traffic}: {error}");
         }

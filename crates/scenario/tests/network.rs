@@ -71,13 +71,6 @@ fn what_is_wrong_in_the_file_is_told_with_file_and_place() {
         &RING.replace("\"b\": \"c\", \"rate\": \"40", "\"b\": \"d\", \"rate\": \"40"),
         "links[4].b: there is no node \"d\"",
     );
-    wrong(
-        "apart",
-        &RING
-            .replace("\"a\": \"b\", \"b\": \"c\"", "\"a\": \"b\", \"b\": \"a\"")
-            .replace("\"a\": \"c\", \"b\": \"a\"", "\"a\": \"b\", \"b\": \"a\""),
-        "no path leads from a to c",
-    );
     wrong("slow", &RING.replacen("40Gbps", "1bps", 1), "too slow");
     let e = plan_in(Path::new("/nowhere"), FILE).unwrap_err();
     assert!(e.contains("ring.json: cannot be read"), "{e}");

@@ -607,6 +607,10 @@ pub enum ImportFrom {
         /// The flow file [default: the one that the configuration names]
         #[arg(long, value_name = "FILE")]
         flows: Option<PathBuf>,
+        /// A workload of SimAI, a program of GOAL, or Chakra's traces (NAME of NAME.0.et, …) in the
+        /// place of flows
+        #[arg(long, value_name = "FILE", conflicts_with = "flows")]
+        workload: Option<PathBuf>,
         #[command(flatten)]
         output: ImportOutput,
     },

@@ -45,7 +45,7 @@ pub(super) struct Config {
     last: BTreeMap<&'static str, usize>,
     fates: RefCell<BTreeMap<usize, Fate>>,
     /// Files that are given in the place of those that keys name.
-    instead: BTreeMap<&'static str, PathBuf>,
+    instead: BTreeMap<&'static str, Source>,
 }
 
 impl Config {
@@ -90,8 +90,8 @@ impl Config {
     }
 
     /// Takes this file for the one that a key names.
-    pub fn instead(&mut self, name: &'static str, path: Option<&Path>) {
-        self.instead.extend(path.map(|path| (name, path.to_path_buf())));
+    pub fn instead(&mut self, name: &'static str, source: Option<Source>) {
+        self.instead.extend(source.map(|source| (name, source)));
     }
 
     fn of(&self, name: &str) -> Option<&Given> {
@@ -201,13 +201,12 @@ impl Config {
     /// so they are looked for from here, from the configuration's folder and those above it, and
     /// there by ever shorter ends of the name.
     pub fn file(&self, name: &'static str) -> Result<Source> {
-        if let Some(path) = self.instead.get(name) {
-            return Source::read(path);
+        if let Some(source) = self.instead.get(name) {
+            return Ok(source.clone());
         }
         let Some(named) = self.word(name) else {
             let option = match name {
                 "TOPOLOGY_FILE" => "; --topology gives one",
-                "FLOW_FILE" => "; --flows gives one",
                 _ => "",
             };
             return Err(self

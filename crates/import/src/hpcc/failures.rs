@@ -39,6 +39,7 @@ pub(super) fn tables(
 ) -> Result<String> {
     let network = &topology.network;
     let numbers = network.numbers();
+    let given = || network.links.iter().zip(&numbers).filter(|(link, _)| !network.is_inside(link));
     let mut text = String::new();
     let all = config.number("ERROR_RATE_PER_LINK").unwrap_or(0.0);
     if all > 1.0 {
@@ -47,13 +48,9 @@ pub(super) fn tables(
     }
     config.becomes(
         "ERROR_RATE_PER_LINK",
-        losses(
-            all,
-            network.links.iter().filter(|link| link.loss > 0.0).count(),
-            network.links.len(),
-        ),
+        losses(all, network.links.iter().filter(|link| link.loss > 0.0).count(), given().count()),
     );
-    for (link, number) in network.links.iter().zip(&numbers) {
+    for (link, number) in given() {
         let loss = if link.loss > 0.0 { link.loss } else { all };
         if loss > 0.0 {
             text += &format!("\n{}at = \"0us\"\nloss = {loss:?}\n", network.failing(link, *number));

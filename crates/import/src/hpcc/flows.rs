@@ -1,4 +1,5 @@
-//! The flow file: how many flows there are, and a line a flow. The rest is not read, there as here.
+//! The flow file: how many flows there are, and a line a flow. The rest is not read, there as here;
+//! lines of it that look like flows are reported.
 //!
 //! Forks differ in the columns ([`Columns`]). Of those that have as many as the first flow's line,
 //! the one is taken that makes sense of the most lines: hosts that are there, a size, a start
@@ -8,6 +9,7 @@ use millpond_core::{Bytes, Time};
 use std::collections::BTreeMap;
 
 use super::fork::Fork;
+use super::surplus;
 use super::topology::Topology;
 use crate::source::{Source, Words};
 use crate::told::{Fate, Told};
@@ -21,6 +23,8 @@ pub(super) struct Flows {
     pub begin: Time,
     /// Their priority groups: how many flows each has, and the line of its first.
     pub groups: BTreeMap<u64, (usize, usize)>,
+    /// The nodes that send, with those that they send to, and the line of the first flow.
+    pub pairs: BTreeMap<(u32, u32), usize>,
 }
 
 /// The facts that a reading of the file goes by.
@@ -42,6 +46,7 @@ struct Columns {
     /// How many there are; what follows is not read.
     count: usize,
     id: Option<usize>,
+    port: Option<usize>,
     /// Source, destination and priority group are one after the other from here on.
     first: usize,
     bytes: usize,
@@ -51,7 +56,9 @@ struct Columns {
 }
 
 const fn columns(text: &'static str, count: usize, first: usize, bytes: usize) -> Columns {
-    Columns { text, count, id: None, first, bytes, start: bytes + 1, in_packets: false }
+    // Between the priority group and the size.
+    let port = if bytes > first + 3 { Some(first + 3) } else { None };
+    Columns { text, count, id: None, port, first, bytes, start: bytes + 1, in_packets: false }
 }
 
 /// HPCC's, TLT's, SimAI's.
@@ -65,27 +72,37 @@ const NUMBERED: Columns =
 const PACKETS: Columns =
     Columns { in_packets: true, ..columns("src dst pg packets start stop", 5, 0, 3) };
 
+/// The port of nearly all lists, which `fct.txt` has for lists without ports.
+const COMMON_PORT: u16 = 100;
+
 /// A flow of the list.
 struct Flow {
     line: usize,
     id: Option<u64>,
     start: Time,
+    /// The nodes there.
+    nodes: [u32; 2],
     src: u32,
     dst: u32,
     bytes: u64,
     group: u64,
+    port: Option<u16>,
 }
 
-/// Reads it.
+/// Reads it; `None`: it announces no flows, and has none.
 pub(super) fn read(
     source: &Source,
     reading: &Reading<'_>,
     imported: &mut Imported,
-) -> Result<Flows> {
+) -> Result<Option<Flows>> {
     let mut words = source.words();
     let count = words.whole("the number of flows")?;
     let first = words.left_in_line();
     let lines = lines(source, &mut words, count)?;
+    surplus(source, &words, &format!("the {count} announced flows"), imported);
+    if lines.is_empty() {
+        return Ok(None);
+    }
     let columns = chosen(source, &lines, first, reading, imported);
     let mut flows: Vec<Flow> = Vec::new();
     for (at, (line, words)) in lines.iter().enumerate() {
@@ -108,16 +125,9 @@ pub(super) fn read(
         }
     }
     if flows.is_empty() {
-        return Err(source.wrong(1, "there are no flows"));
+        return Err(source.wrong(lines[0].0, "no flow sends anything: all are left out"));
     }
-    let rest = words.lines_left();
-    if rest > 0 {
-        imported.facts.push(format!(
-            "{}: {rest} lines behind the last of the {count} flows are not read, as there",
-            source.name
-        ));
-    }
-    Ok(list(source, flows, imported))
+    Ok(Some(list(source, flows, imported)))
 }
 
 /// The words of each flow's line. A program reads words, so a flow may go over several lines: then
@@ -234,10 +244,10 @@ fn flow(
         return Err(source.wrong(line, text));
     }
     let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
-    let host = |at: usize| -> Result<u32> {
+    let host = |at: usize| -> Result<(u32, u32)> {
         let number = whole(at, what)?;
-        let host =
-            u32::try_from(number).ok().and_then(|node| topology.network.hosts.get(&node).copied());
+        let node = u32::try_from(number).ok();
+        let host = node.and_then(|node| Some((node, *topology.network.hosts.get(&node)?)));
         let is_switch =
             u32::try_from(number).is_ok_and(|node| topology.network.switches.contains_key(&node));
         host.ok_or_else(|| {
@@ -249,8 +259,10 @@ fn flow(
             source.wrong(line, format!("node {number} {what}"))
         })
     };
-    let (src, dst) = (host(columns.first)?, host(columns.first + 1)?);
+    let ((a, src), (b, dst)) = (host(columns.first)?, host(columns.first + 1)?);
     let group = whole(columns.first + 2, "the priority group")?;
+    // Programs take the lowest 16 bits.
+    let port = columns.port.and_then(|at| words[at].parse::<u64>().ok()).map(|port| port as u16);
     let id = columns.id.map(|at| whole(at, "the flow's number")).transpose()?;
     let unit = if columns.in_packets { reading.payload } else { 1 };
     let bytes = whole(columns.bytes, "the size")?.saturating_mul(unit);
@@ -263,7 +275,7 @@ fn flow(
     let start = seconds(start).ok_or_else(|| {
         source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0"))
     })?;
-    Ok(Flow { line, id, start, src, dst, bytes, group })
+    Ok(Flow { line, id, start, nodes: [a, b], src, dst, bytes, group, port })
 }
 
 /// The flows as CSV, from the first one's start on. Their numbers become ids where they are apart.
@@ -284,16 +296,18 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
         });
     }
     let with_ids = has_ids && are_apart;
-    let mut csv = String::from(if with_ids {
-        "start_us,src,dst,bytes,id\n"
-    } else {
-        "start_us,src,dst,bytes\n"
-    });
+    let with_ports = flows.iter().any(|flow| flow.port.is_some_and(|port| port != COMMON_PORT));
+    let mut csv = String::from("start_us,src,dst,bytes");
+    csv += if with_ids { ",id" } else { "" };
+    csv += if with_ports { ",port\n" } else { "\n" };
     for flow in &flows {
         let start = us_text(flow.start.saturating_sub(begin));
         csv += &format!("{start},{},{},{}", flow.src, flow.dst, flow.bytes);
         if let Some(id) = flow.id.filter(|_| with_ids) {
             csv += &format!(",{id}");
+        }
+        if let Some(port) = flow.port.filter(|_| with_ports) {
+            csv += &format!(",{port}");
         }
         csv.push('\n');
     }
@@ -303,8 +317,10 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
         flows.len()
     ));
     let mut groups: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    let mut pairs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for flow in &flows {
         groups.entry(flow.group).or_insert((0, flow.line)).0 += 1;
+        pairs.entry(flow.nodes.into()).or_insert(flow.line);
     }
-    Flows { csv, begin, groups }
+    Flows { csv, begin, groups, pairs }
 }

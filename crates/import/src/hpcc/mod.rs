@@ -31,37 +31,61 @@ use std::path::Path;
 
 use millpond_core::Time;
 
-use crate::source::Source;
-use crate::{Imported, Result, units};
+use crate::network::Network;
+use crate::source::{Source, Words};
+use crate::told::{Fate, Told};
+use crate::{Error, Imported, Result, program, units};
 use config::Config;
 use fork::Fork;
 use topology::Topology;
+
+/// Files that take the places of those that a configuration names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Instead<'a> {
+    /// The topology.
+    pub topology: Option<&'a Path>,
+    /// The list of flows.
+    pub flows: Option<&'a Path>,
+    /// A workload of SimAI, Chakra or GOAL, which replaces all flows.
+    pub workload: Option<&'a Path>,
+}
 
 /// Reads a configuration and the files that it names, or others in their place.
 ///
 /// # Errors
 /// If a file cannot be read, or has a value that is none.
-pub fn import(config: &Path, topology: Option<&Path>, flows: Option<&Path>) -> Result<Imported> {
+pub fn import(config: &Path, instead: Instead<'_>) -> Result<Imported> {
     let stem = config.file_stem().map_or("hpcc".into(), |stem| stem.to_string_lossy().into_owned());
     let mut config = Config::read(Source::read(config)?)?;
-    config.instead("TOPOLOGY_FILE", topology);
-    config.instead("FLOW_FILE", flows);
-    of(&stem, config)
+    config.instead("TOPOLOGY_FILE", instead.topology.map(Source::read).transpose()?);
+    config.instead("FLOW_FILE", instead.flows.map(Source::read).transpose()?);
+    of(&stem, config, instead.workload)
 }
 
-fn of(name: &str, config: Config) -> Result<Imported> {
+fn of(name: &str, config: Config, workload: Option<&Path>) -> Result<Imported> {
     let fork = Fork::of(&config);
     let mut imported = Imported {
         facts: vec![format!("a configuration of {}", fork.name())],
         ..Imported::default()
     };
     let source = config.file("TOPOLOGY_FILE")?;
-    let topology = topology::read(&source, &mut imported.facts)?;
+    let mut topology = topology::read(&source, &mut imported)?;
     config.becomes("TOPOLOGY_FILE", format!("{name}-topology.json"));
-    imported.facts.extend(about(&topology, &source));
+    imported.facts.push(topology.network.fact());
     let payload = config.whole("PACKET_PAYLOAD_SIZE").filter(|bytes| *bytes > 0).unwrap_or(1000);
+    if payload > PAYLOAD_MAX {
+        let text =
+            format!("{payload} bytes are no payload of a packet; {PAYLOAD_MAX} are the most");
+        return Err(config.source.wrong(config.line("PACKET_PAYLOAD_SIZE"), text));
+    }
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
-    let (traffic, begin, files) = traffic(name, &config, fork, &topology, payload, &mut imported)?;
+    let traffic = match workload {
+        Some(path) => programs(name, &config, path, &mut imported)?,
+        None if fork == Fork::Tlt => drawn(name, &config, &mut topology, payload, &mut imported)?,
+        None => listed(name, &config, fork, &mut topology, payload, &mut imported)?,
+    };
+    let begin = traffic.begin;
+    imported.facts.extend(about(&topology, &source));
     let mut scenario =
         format!("# Imported from a configuration of {}.\nname = {name:?}\n", fork.name());
     scenario += &run(&config, begin);
@@ -72,14 +96,15 @@ fn of(name: &str, config: Config) -> Result<Imported> {
         payload + 40
     );
     scenario += &format!(
-        "\n{}\n{}\n{traffic}",
+        "\n{}\n{}\n{}",
         switches::table(&config, fork, &topology)?,
-        transport::tables(&config, fork, &topology.network, payload)
+        transport::tables(&config, fork, &topology.network, payload),
+        traffic.table
     );
     scenario += &failures::tables(&config, fork, &topology, begin, &mut imported)?;
     imported.facts.extend(differences(&config, fork, &topology));
     imported.files.push((format!("{name}.toml"), scenario));
-    imported.files.extend(files);
+    imported.files.extend(traffic.file);
     imported.files.push((format!("{name}-topology.json"), topology.network.json()));
     // Keys first, then lines of the files that they name.
     let lines = std::mem::replace(&mut imported.told, config.told());
@@ -87,9 +112,12 @@ fn of(name: &str, config: Config) -> Result<Imported> {
     Ok(imported)
 }
 
+/// More bytes than any fork sends in a packet.
+const PAYLOAD_MAX: u64 = 1 << 20;
+
 /// The facts to report of a topology file.
 fn about(topology: &Topology, source: &Source) -> Vec<String> {
-    let mut facts = vec![topology.network.fact()];
+    let mut facts = Vec::new();
     if !topology.nvswitches.is_empty() {
         facts.push(format!(
             "{} NVSwitches are switches that the hosts of a server share: a host has a NIC there \
@@ -100,8 +128,8 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
     }
     if !topology.network.inner.is_empty() {
         facts.push(format!(
-            "{} hosts have links to hosts: each is read as a host that forwards, by an inner \
-             switch to which its links lead",
+            "{} hosts have links to hosts, and a flow has no other way than over one of them: \
+             each is read as a host that forwards, by an inner switch to which its links lead",
             topology.network.inner.len()
         ));
     }
@@ -120,25 +148,61 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
     facts
 }
 
-/// Tables, a start, and names and texts of files.
-type Traffic = (String, Time, Vec<(String, String)>);
+/// The traffic of a scenario.
+struct Traffic {
+    table: String,
+    /// When the first flow starts there.
+    begin: Time,
+    /// The name and text of the file that the table names.
+    file: Option<(String, String)>,
+}
 
-/// The traffic's tables, when the first flow starts there, and the files that the tables name.
-fn traffic(
+/// Keys about the workload that HPCC_WORKLOAD chooses in TLT's fork.
+const DRAWN: [&str; 6] = [
+    "LOAD",
+    "HPCC_WORKLOAD",
+    "FOREGROUND_RATIO",
+    "INCAST_FLOW_SIZE",
+    "FOREGROUND_INCAST_FLOW_PER_HOST",
+    "NUM_BG_FLOWS",
+];
+
+/// The traffic that a workload file has, in the place of flows.
+fn programs(name: &str, config: &Config, path: &Path, imported: &mut Imported) -> Result<Traffic> {
+    let workload = program::read(path, name)?;
+    let keys = DRAWN.iter().chain(&["FLOW_FILE", "TCP_FLOW_FILE"]);
+    keys.for_each(|key| config.unused(key, "--workload gives the traffic"));
+    imported.copies = workload.copies;
+    Ok(Traffic { table: workload.table, begin: Time::ZERO, file: None })
+}
+
+/// The traffic of TLT's fork.
+fn drawn(
     name: &str,
     config: &Config,
-    fork: Fork,
-    topology: &Topology,
+    topology: &mut Topology,
     payload: u64,
     imported: &mut Imported,
 ) -> Result<Traffic> {
-    const WORKLOAD: [&str; 4] =
-        ["FOREGROUND_RATIO", "INCAST_FLOW_SIZE", "FOREGROUND_INCAST_FLOW_PER_HOST", "NUM_BG_FLOWS"];
-    if fork == Fork::Tlt {
-        config.unused("TCP_FLOW_FILE", "HPCC_WORKLOAD names the sizes");
-        let (text, sizes) = workload::read(config, topology, payload, name, imported)?;
-        return Ok((text, Time::ZERO, vec![(format!("{name}-sizes.txt"), sizes)]));
+    config.unused("TCP_FLOW_FILE", "HPCC_WORKLOAD names the sizes");
+    let (table, sizes) = workload::read(config, topology, payload, name, imported)?;
+    let hosts: Vec<u32> = topology.network.hosts.keys().copied().collect();
+    let pairs = hosts.iter().flat_map(|a| hosts.iter().map(|b| (*a, *b))).filter(|(a, b)| a != b);
+    if topology.network.has_direct_links() && topology.network.apart(pairs).is_some() {
+        topology.network.divide_forwarding_hosts();
     }
+    Ok(Traffic { table, begin: Time::ZERO, file: Some((format!("{name}-sizes.txt"), sizes)) })
+}
+
+/// The traffic of a list of flows.
+fn listed(
+    name: &str,
+    config: &Config,
+    fork: Fork,
+    topology: &mut Topology,
+    payload: u64,
+    imported: &mut Imported,
+) -> Result<Traffic> {
     let time = |key: &str| config.word(key).and_then(units::seconds);
     let starts_late = time("FLOWGEN_START_TIME").filter(|_| fork == Fork::ConWeave);
     let stops =
@@ -150,20 +214,51 @@ fn traffic(
         from: starts_late.unwrap_or(Time::ZERO),
         to: stops.into_iter().flatten().min().unwrap_or(Time::LONGEST),
     };
-    let flows = flows::read(&config.file("FLOW_FILE")?, &reading, imported)?;
+    config.unused("LOAD", "the flow file has the flows");
+    DRAWN[2..].iter().for_each(|key| {
+        config.unused(key, "about the workload that HPCC_WORKLOAD chooses in TLT's fork")
+    });
+    config.missing("TCP_FLOW_FILE", "flows of TCP beside those of FLOW_FILE: not in the scenario");
+    let source = match config.file("FLOW_FILE") {
+        Err(Error::Missing { .. }) => None,
+        Err(Error::Wrong { .. }) if config.word("FLOW_FILE").is_none() => None,
+        source => Some(source?),
+    };
+    let flows = match &source {
+        None => None,
+        Some(source) => flows::read(source, &reading, imported)?.map(|flows| (source, flows)),
+    };
+    let Some((source, flows)) = flows else {
+        let why = if source.is_some() { "it has no flows" } else { "there is no such file" };
+        config.missing("FLOW_FILE", format!("{why}: the scenario has no traffic"));
+        imported.facts.extend(program::COMPLETES.map(String::from));
+        return Ok(Traffic { table: String::new(), begin: Time::ZERO, file: None });
+    };
     if flows.groups.len() > 1 {
         config.missing("FLOW_FILE", several(&flows.groups));
     } else {
         config.becomes("FLOW_FILE", format!("{name}-flows.csv"));
     }
-    config.unused("LOAD", "the flow file has the flows");
-    WORKLOAD.iter().for_each(|key| {
-        config.unused(key, "about the workload that HPCC_WORKLOAD chooses in TLT's fork")
-    });
-    config.missing("TCP_FLOW_FILE", "flows of TCP beside those of FLOW_FILE: not in the scenario");
-    let text =
+    ways(source, &flows, &mut topology.network)?;
+    let table =
         format!("[[traffic]]\nname = \"flows\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n");
-    Ok((text, flows.begin, vec![(format!("{name}-flows.csv"), flows.csv)]))
+    let file = Some((format!("{name}-flows.csv"), flows.csv));
+    Ok(Traffic { table, begin: flows.begin, file })
+}
+
+/// Gives each flow a way: hosts forward if one has no other.
+fn ways(source: &Source, flows: &flows::Flows, network: &mut Network) -> Result<()> {
+    let pairs = || flows.pairs.keys().copied();
+    if network.has_direct_links() && network.apart(pairs()).is_some() {
+        network.divide_forwarding_hosts();
+    }
+    let Some(pair) = network.apart(pairs()) else { return Ok(()) };
+    let text = format!(
+        "no path leads from node {} to node {}; give the topology a link between their switches, \
+         or leave the flow out",
+        pair.0, pair.1
+    );
+    Err(source.wrong(flows.pairs[&pair], text))
 }
 
 /// The most priority groups that the report names.
@@ -179,7 +274,31 @@ fn several(groups: &BTreeMap<u64, (usize, usize)>) -> String {
         list.push(format!("and {more} more"));
     }
     let list = list.join(", ");
-    format!("its flows have {} priority groups ({list}); here all have one priority", groups.len())
+    format!(
+        "its flows have {} priority groups ({list}), which take turns at a port there; here all \
+         have one priority, and no queue serves groups in turn. Groups one before the other are \
+         possible: write a [[traffic]] with `priority` and a list of its own for each, and set \
+         `switch.queue.kind = \"strict-priority\"`",
+        groups.len()
+    )
+}
+
+/// Reports lines behind the last announced one that look like data. The family's own files end with
+/// a legend, whose lines begin with a letter.
+fn surplus(source: &Source, words: &Words<'_>, announced: &str, imported: &mut Imported) {
+    for (line, words) in words.lines_left() {
+        if units::number(words[0]).is_none() {
+            continue;
+        }
+        imported.told.push(Told {
+            place: format!("{}:{line}", source.name),
+            text: words.join(" "),
+            fate: Fate::LeftOut(format!(
+                "it is beyond {announced}, and so not read, as there: correct the number in the \
+                 file if it should count"
+            )),
+        });
+    }
 }
 
 /// The keys outside of tables: how long, and the seed.

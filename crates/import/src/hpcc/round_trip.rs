@@ -3,7 +3,8 @@
 //! payload on each of its links, in whole nanoseconds, without headers or an acknowledgement's
 //! time.
 //!
-//! Of several shortest ways the first counts, in the order of the topology file.
+//! Of several shortest ways the first counts, in the order of the topology file; between two hosts
+//! with a link it is the link.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -38,10 +39,21 @@ pub(super) fn longest(network: &Network, payload: u64) -> Option<(Time, Bytes)> 
     let mut switches: BTreeMap<u32, Vec<(u32, Way)>> = BTreeMap::new();
     // By leaf: the kinds of links to its hosts, and how many of a kind, up to two.
     let mut leaves: BTreeMap<u32, BTreeMap<Way, u32>> = BTreeMap::new();
+    let mut longest: Option<(u64, u128)> = None;
+    let mut count = |way: Way| {
+        let rtt = 2 * way.delay + way.sending;
+        let bytes = u128::from(rtt) * u128::from(way.rate.bps()) / 8_000_000_000;
+        let (most_ns, most_bytes) = longest.unwrap_or_default();
+        longest = Some((most_ns.max(rtt), most_bytes.max(bytes)));
+    };
     for link in &network.links {
         let sending = u128::from(payload) * 8_000_000_000 / u128::from(link.rate.bps());
         let way =
             Way { delay: link.delay.as_ps() / 1000, sending: sending as u64, rate: link.rate };
+        if network.is_direct(link) {
+            count(way);
+            continue;
+        }
         for (from, to) in [(link.a, link.b), (link.b, link.a)] {
             match network.hosts.contains_key(&from) {
                 true => *leaves.entry(to).or_default().entry(way).or_default() += 1,
@@ -50,18 +62,12 @@ pub(super) fn longest(network: &Network, payload: u64) -> Option<(Time, Bytes)> 
             }
         }
     }
-    let mut longest: Option<(u64, u128)> = None;
     for (leaf, own) in &leaves {
         for (other, between) in ways_from(*leaf, &switches) {
-            for (up, count) in own {
+            for (up, hosts) in own {
                 let Some(down) = leaves.get(&other) else { continue };
-                for down in down.keys().filter(|down| other != *leaf || *down != up || *count > 1) {
-                    let way = up.and(between).and(*down);
-                    let rtt = 2 * way.delay + way.sending;
-                    let bytes = u128::from(rtt) * u128::from(way.rate.bps()) / 8_000_000_000;
-                    let (most_ns, most_bytes) = longest.unwrap_or_default();
-                    longest = Some((most_ns.max(rtt), most_bytes.max(bytes)));
-                }
+                let is_other = |down: &&Way| other != *leaf || *down != up || *hosts > 1;
+                down.keys().filter(is_other).for_each(|down| count(up.and(between).and(*down)));
             }
         }
     }

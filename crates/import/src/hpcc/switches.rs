@@ -43,8 +43,12 @@ fn marking(config: &Config, topology: &Topology) -> Result<String> {
     }
     config.becomes("ENABLE_QCN", "switches mark");
     let by_rate = thresholds(config, topology, maps)?;
-    let first = by_rate.iter().next().map(|(rate, of)| (*rate, *of));
-    let (rate, [low, high, most]) = first.unwrap_or_default();
+    let Some((rate, [low, high, most])) = by_rate.iter().next().map(|(rate, of)| (*rate, *of))
+    else {
+        let why = "no port of a switch has a rate of it: switches do not mark";
+        maps.iter().for_each(|key| config.unused(key, why));
+        return Ok("{ kind = \"none\" }".into());
+    };
     let share = |rate: &Rate, k: f64| k / rate.bps() as f64;
     let alike = by_rate.values().all(|of| *of == [low, high, most]);
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b.abs();
@@ -88,6 +92,7 @@ fn thresholds(
     maps: [&str; 3],
 ) -> Result<BTreeMap<Rate, [f64; 3]>> {
     let mut by_rate: BTreeMap<Rate, [f64; 3]> = BTreeMap::new();
+    let (needed, all) = topology.port_rates();
     for (at, (key, single)) in maps.into_iter().zip(SINGLE).enumerate() {
         let map = config.map(key);
         match (&map, config.number(single)) {
@@ -97,13 +102,13 @@ fn thresholds(
                 return Err(config.source.wrong(config.source.end(), format!("there is no {key}")));
             }
         }
-        for rate in topology.network.rates() {
+        for rate in &all {
             let value = match &map {
-                Some(map) => map.get(&rate).copied(),
+                Some(map) => map.get(rate).copied(),
                 None => config.number(single),
             };
-            // NVLink's rate is rarely in the maps: its ports have the thresholds of others.
-            if value.is_none() && topology.is_of_nvswitches(rate) {
+            // Such ports have the thresholds of others.
+            if value.is_none() && !needed.contains(rate) {
                 continue;
             }
             let value = value.ok_or_else(|| {
@@ -119,7 +124,7 @@ fn thresholds(
                     .source
                     .wrong(config.line(key), format!("{key}: {value} {text}")));
             }
-            by_rate.entry(rate).or_default()[at] = value;
+            by_rate.entry(*rate).or_default()[at] = value;
         }
     }
     Ok(by_rate)
@@ -131,8 +136,8 @@ pub(super) fn buffer_bytes(config: &Config) -> u64 {
 }
 
 fn buffer(config: &Config, fork: Fork, topology: &Topology) -> String {
-    let rates = topology.network.rates();
-    let ports = topology.network.ports_max() as u64;
+    let (_, rates) = topology.port_rates();
+    let ports = topology.network.ports_max().max(1) as u64;
     let size = match config.whole("BUFFER_SIZE").unwrap_or(if fork.has_pools() {
         0
     } else {

@@ -1,17 +1,19 @@
 //! The topology file: how many nodes, switches and links there are, which nodes are switches, and a
-//! line a link, `node node rate delay error-rate`. The rest is not read, there as here.
+//! line a link, `node node rate delay error-rate`. The rest is not read, there as here; lines of it
+//! that look like links are reported.
 //!
 //! Its first line differs from fork to fork ([`Form`]); the one whose numbers fit the rest of the
 //! file is taken. A host has a NIC for each of its links, so SimAI's NVSwitches are switches that a
-//! server's hosts share. Hosts with links to hosts forward: each gets an inner switch.
+//! server's hosts share. A link between two hosts is a NIC of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use millpond_core::Rate;
 
+use super::surplus;
 use crate::network::{Link, Network};
 use crate::source::{Source, Words};
-use crate::{Result, units};
+use crate::{Imported, Result, units};
 
 /// The network, and what it lacks.
 pub(super) struct Topology {
@@ -25,22 +27,27 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// Whether all links of a rate lead to NVSwitches.
-    pub fn is_of_nvswitches(&self, rate: Rate) -> bool {
-        let mut of_rate = self.network.links.iter().filter(|link| link.rate == rate);
-        of_rate.all(|link| [link.a, link.b].iter().any(|node| self.nvswitches.contains(node)))
+    /// The rates of ports of switches that need thresholds, and of all ports of switches. NVLink's
+    /// rate is rarely among the thresholds, and switches inside hosts are none of the input.
+    pub fn port_rates(&self) -> (Vec<Rate>, Vec<Rate>) {
+        let network = &self.network;
+        let of = |is: &dyn Fn(u32) -> bool| network.rates(|link| is(link.a) || is(link.b));
+        let needs = |node| network.is_real_switch(node) && !self.nvswitches.contains(&node);
+        (of(&needs), of(&|node| network.switches.contains_key(&node)))
     }
 
     /// The rate of the first host's link to the network, which stands for all in the family's
     /// programs.
     pub fn host_rate(&self) -> Option<Rate> {
         let first = self.network.hosts.keys().next()?;
-        self.network
-            .links
-            .iter()
-            .filter(|link| !self.nvswitches.iter().any(|nv| [link.a, link.b].contains(nv)))
-            .find(|link| [link.a, link.b].contains(first))
-            .map(|link| link.rate)
+        let is_switch = |node: &u32| {
+            self.network.switches.contains_key(node) && !self.nvswitches.contains(node)
+        };
+        let is_it = |link: &&Link| {
+            let ends = [link.a, link.b];
+            ends.contains(first) && ends.iter().any(is_switch)
+        };
+        self.network.links.iter().find(is_it).map(|link| link.rate)
     }
 }
 
@@ -67,24 +74,24 @@ impl Form {
 }
 
 /// Reads it.
-pub(super) fn read(source: &Source, facts: &mut Vec<String>) -> Result<Topology> {
+pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Topology> {
     let count = source.words().left_in_line();
     let forms: &[Form] = match count {
         0..=3 => &[Form::Plain],
         4 => &[Form::Tors, Form::Plain],
         _ => &[Form::SimAi, Form::Tors, Form::Plain],
     };
-    let mut fits: Vec<(Form, Topology)> = Vec::new();
+    let mut fits: Vec<(Form, Topology, Words<'_>)> = Vec::new();
     let mut wrong = None;
     for form in forms {
         match as_form(source, *form) {
-            Ok(topology) => fits.push((*form, topology)),
+            Ok((topology, rest)) => fits.push((*form, topology, rest)),
             Err(error) => wrong = wrong.or(Some(error)),
         }
     }
     if fits.len() > 1 {
-        let others: Vec<&str> = fits[1..].iter().map(|(form, _)| form.text()).collect();
-        facts.push(format!(
+        let others: Vec<&str> = fits[1..].iter().map(|fit| fit.0.text()).collect();
+        imported.facts.push(format!(
             "{}: the first line is read as `{}`; `{}` would fit as well",
             source.name,
             fits[0].0.text(),
@@ -92,10 +99,16 @@ pub(super) fn read(source: &Source, facts: &mut Vec<String>) -> Result<Topology>
         ));
     }
     match (fits.into_iter().next(), wrong) {
-        (Some((form, topology)), _) => {
+        (Some((form, topology, rest)), _) => {
             if form != Form::Plain {
-                facts.push(format!("{}: the first line is `{}`", source.name, form.text()));
+                imported.facts.push(format!(
+                    "{}: the first line is `{}`",
+                    source.name,
+                    form.text()
+                ));
             }
+            let announced = format!("the {} announced links", topology.network.links.len());
+            surplus(source, &rest, &announced, imported);
             Ok(topology)
         }
         (None, Some(wrong)) => Err(wrong),
@@ -104,7 +117,7 @@ pub(super) fn read(source: &Source, facts: &mut Vec<String>) -> Result<Topology>
 }
 
 /// Reads it as if its first line had this form.
-fn as_form(source: &Source, form: Form) -> Result<Topology> {
+fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
     let mut words = source.words();
     let first = words.line().unwrap_or(1);
     let nodes = words.whole("the number of nodes")?;
@@ -151,8 +164,7 @@ fn as_form(source: &Source, form: Form) -> Result<Topology> {
         topology.network.links.push(link);
     }
     topology.network.check(source)?;
-    topology.network.divide_forwarding_hosts();
-    Ok(topology)
+    Ok((topology, words))
 }
 
 /// Which nodes are switches: by node, whether it is an NVSwitch.

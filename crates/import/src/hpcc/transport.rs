@@ -278,7 +278,7 @@ fn given_window(config: &Config, rtt: Time, bytes: Bytes) -> (Time, Bytes) {
 pub(super) fn stand_in(config: &Config, network: &Network) -> Time {
     const LEAST: Time = Time::from_ms(4);
     let rtt = round_trip::longest(network, 1000).map_or(Time::ZERO, |(rtt, _)| rtt);
-    let slowest = network.rates().first().map_or(1, |rate| rate.bps());
+    let slowest = network.rates(|_| true).first().map_or(1, |rate| rate.bps());
     let buffer =
         u128::from(switches::buffer_bytes(config)) * 8 * 1_000_000_000_000 / u128::from(slowest);
     let queueing =

@@ -47,6 +47,8 @@ pub(super) struct Matrix {
     pub file: Source,
     /// The list of flows.
     pub csv: String,
+    /// Whether there are no flows.
+    pub is_empty: bool,
     /// Links that fail, with their texts.
     pub failures: Vec<(Failure, String)>,
     /// How long the run is, if a flow has no end.
@@ -133,7 +135,7 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
         }
     }
     leave_out(source, &mut reading, imported);
-    check(source, &reading)?;
+    check(source, &reading, &imported.told)?;
     let (nodes_line, nodes) = reading.header["Nodes"];
     imported.facts.push(format!(
         "{} flows, {} triggers",
@@ -144,7 +146,15 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     messages(source, &reading, imported);
     let duration = endless(source, &reading, imported);
     let failures = reading.failures;
-    Ok(Matrix { nodes: nodes as u32, nodes_line, file: source.clone(), csv, failures, duration })
+    Ok(Matrix {
+        nodes: nodes as u32,
+        nodes_line,
+        file: source.clone(),
+        csv,
+        is_empty: reading.connections.is_empty(),
+        failures,
+        duration,
+    })
 }
 
 fn told(source: &Source, line: usize, text: &str, fate: Fate) -> Told {
@@ -391,27 +401,49 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
     Ok((id, Trigger { line, kind, count: count.unwrap_or(1) }))
 }
 
-/// Counts, nodes, sizes, and that all has a beginning.
-fn check(source: &Source, reading: &Reading) -> Result<()> {
-    let Some(&(line, nodes)) = reading.header.get("Nodes") else {
-        return Err(source.wrong(1, "there is no line `Nodes N`"));
-    };
-    if !(2..=1 << 24).contains(&nodes) {
-        return Err(source.wrong(line, format!("{nodes} nodes; 2 and more are a network")));
-    }
+/// Whether there are as many lines of each kind as are announced.
+fn announced(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
     let found = [
         ("Connections", reading.connections.len() as u64),
         ("Triggers", reading.triggers.len() as u64),
         ("Failures", reading.failures.len() as u64),
     ];
     for (key, found) in found {
-        let Some((line, said)) = reading.header.get(key).copied() else { continue };
+        let Some((line, said)) = reading.header.get(key).copied() else {
+            // Its programs read as many lines as are announced.
+            if found > 0 {
+                let meant = |told: &&Told| {
+                    let first = told.text.split(' ').next().unwrap_or_default();
+                    millpond_scenario::nearest(first, [key]).is_some()
+                };
+                let near = told
+                    .iter()
+                    .find(meant)
+                    .map(|told| format!("; is {:?} at {} meant as it?", told.text, told.place));
+                let near = near.unwrap_or_default();
+                let text = format!("there is no line `{key} N`, and there are {found}{near}");
+                return Err(source.wrong(source.end(), text));
+            }
+            continue;
+        };
         if said != found {
             return Err(
                 source.wrong(line, format!("{key}: {said} are announced, and there are {found}"))
             );
         }
     }
+    Ok(())
+}
+
+/// Counts, nodes, sizes, and that all has a beginning.
+fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
+    let Some(&(line, nodes)) = reading.header.get("Nodes") else {
+        return Err(source.wrong(1, "there is no line `Nodes N`"));
+    };
+    if !(2..=1 << 24).contains(&nodes) {
+        return Err(source.wrong(line, format!("{nodes} nodes; 2 and more are a network")));
+    }
+    announced(source, reading, told)?;
     let mut ids: BTreeMap<u64, &Connection> = BTreeMap::new();
     let reuse = reading.connections.iter().any(|c| c.message.is_some());
     for c in &reading.connections {

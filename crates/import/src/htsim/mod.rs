@@ -11,7 +11,7 @@ mod topology;
 use std::path::Path;
 
 use crate::source::Source;
-use crate::{Fate, Imported, Result, Told};
+use crate::{Fate, Imported, Result, Told, program};
 
 /// Reads a connection matrix, and a topology if there is one. Without a topology, htsim's default
 /// fat tree carries the matrix.
@@ -63,9 +63,13 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
             scenario += &format!("\n[switch]\n{buffer}\n");
         }
     }
-    scenario += &format!(
-        "\n[[traffic]]\nname = \"matrix\"\nkind = \"flows\"\nfile = \"{name}-flows.csv\"\n"
-    );
+    if matrix.is_empty {
+        imported.facts.extend(program::COMPLETES.map(String::from));
+    } else {
+        imported.files.push((format!("{name}-flows.csv"), matrix.csv));
+        scenario += "\n[[traffic]]\nname = \"matrix\"\nkind = \"flows\"\n";
+        scenario += &format!("file = \"{name}-flows.csv\"\n");
+    }
     for (failure, text) in &matrix.failures {
         let Some(fabric) = &fabric else { continue };
         scenario += &format!(
@@ -85,8 +89,7 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
     imported.facts.push(format!(
         "{by_arguments} arguments of htsim's programs: the scenario has the defaults"
     ));
-    imported.files.push((format!("{name}.toml"), scenario));
-    imported.files.push((format!("{name}-flows.csv"), matrix.csv));
+    imported.files.insert(0, (format!("{name}.toml"), scenario));
     if let Some(fabric) = fabric {
         imported.files.push((format!("{name}-topology.json"), fabric.network.json()));
     }

@@ -1,6 +1,8 @@
 //! Small files in htsim's grammar.
 
 use super::*;
+use crate::bad::damaged;
+use millpond_core::random::Stream;
 
 fn imported(matrix: &str, topology: Option<&str>) -> Result<Imported> {
     let topology = topology.map(|text| Source::of("x.topo", text));
@@ -312,4 +314,30 @@ fn three_tiers_are_a_fat_tree() {
         (of("agg0"), of("agg1"), of("agg2")),
         (vec!["core0", "core2"], vec!["core1", "core3"], vec!["core0", "core2"])
     );
+}
+
+/// A matrix without connections is a network that waits for its traffic.
+#[test]
+fn a_matrix_without_connections_has_no_traffic() {
+    let all = imported("Nodes 16\nConnections 0\n", None).unwrap();
+    assert!(!all.files[0].1.contains("[[traffic]]") && all.files.len() == 1, "{:?}", all.files);
+    assert!(all.facts.iter().any(|fact| fact.contains("has no traffic")), "{:?}", all.facts);
+}
+
+/// Damaged matrices and topologies are scenarios or errors.
+#[test]
+fn damaged_files_are_errors_and_end_no_program() {
+    let (mut random, mut taken) = (Stream::from_key(57), 0);
+    let matrix = "Nodes 16\nConnections 4\nTriggers 2\nFailures 1\n0->1 id 1 start 0 size 10 \
+                  send_done_trigger 1\n2->1 id 2 start 5 size 10 recv_done_trigger 1\n1->3 id 3 \
+                  trigger 1 size 20 send_done_trigger 2 prio 1\n3->4 id 4 trigger 2 size \
+                  30\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\nfailure switch_type TOR \
+                  switch_id 1 link_id 0\n";
+    for round in 0..8_000 {
+        let mut texts = [matrix, TWO_TIERS].map(String::from);
+        texts[round % 2] = damaged(&texts[round % 2], &mut random);
+        let topology = (round % 4 > 0).then_some(&texts[1][..]);
+        taken += usize::from(imported(&texts[0], topology).is_ok());
+    }
+    assert!(taken > 100, "{taken} were taken");
 }

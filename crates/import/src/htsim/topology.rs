@@ -42,6 +42,11 @@ const KEYS: [&str; 9] = [
 /// Their values where they are not given; `None`: they must be.
 const DEFAULTS: [Option<u64>; 9] =
     [None, None, None, None, Some(0), Some(1), Some(1), Some(0), Some(0)];
+/// The most that they may be: no product of them exceeds 64 bits.
+const MOST: [u64; 9] =
+    [1 << 20, 1 << 20, 1 << 20, 1 << 40, 1 << 40, 1 << 20, 1 << 20, 1 << 40, 1 << 40];
+/// As many links as the list of a topology may have.
+const LINKS_MAX: u128 = 8_000_000;
 const SPEED: usize = 0;
 const DOWN: usize = 1;
 const UP: usize = 2;
@@ -330,6 +335,9 @@ impl Tree {
                 format!("tier 2 has {} links down, and {asked} lead to it", tiers[2][DOWN]),
             )?;
         }
+        let up = |switches: u64, tier: usize| u128::from(switches) * u128::from(tiers[tier][UP]);
+        let links = u128::from(hosts) + up(pods * leaves, 0) + up(pods * aggregations, 1);
+        fits(nodes_line, links <= LINKS_MAX, format!("{links} links; {LINKS_MAX} are the most"))?;
         Ok(Tree { tiers, pods, leaves, aggregations, cores })
     }
 
@@ -352,8 +360,8 @@ impl Tree {
                 fits(
                     source,
                     tier.line,
-                    *number >= least,
-                    format!("tier {at}: {} is {number}", KEYS[key]),
+                    (least..=MOST[key]).contains(number),
+                    format!("tier {at}: {} is {number}; {least} to {} are", KEYS[key], MOST[key]),
                 )?;
             }
             tiers.push(numbers);

@@ -31,6 +31,9 @@ pub const TABLES: [&str; 10] = [
     "sweep",
 ];
 
+/// Columns that have a host.
+const HOSTS: [&str; 4] = ["src", "dst", "client", "host"];
+
 /// Returns the table that fits the folder's kind: `flows` of a run, `compare` of a compare, `sweep`
 /// of a sweep.
 ///
@@ -70,12 +73,23 @@ pub fn write_csv(dir: &Path, table: &str, out: &mut dyn Write, target: &Path) ->
     let reader = guarded(&path, || SerializedFileReader::new(file).at("read", &path))?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let mut out = csv::Writer::from_writer(out);
-    let head = schema.columns().iter().map(|column| column.name());
+    let head: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    // Columns of hosts, which imported networks have again with the numbers of their files.
+    let manifest = Manifest::read(dir)?;
+    let is_host = |name: &&str| !manifest.host_numbers.is_empty() && HOSTS.contains(name);
+    let hosts: Vec<usize> = (0..head.len()).filter(|at| is_host(&head[*at])).collect();
+    let nodes = hosts.iter().map(|at| format!("{}_node", head[*at]));
+    let head: Vec<String> = head.iter().map(|name| name.to_string()).chain(nodes).collect();
     out.write_record(head).map_err(io_error).at("write", target)?;
     let mut rows = 0;
     let mut all = guarded(&path, || reader.get_row_iter(None).at("read", &path))?;
     while let Some(row) = guarded(&path, || all.next().transpose().at("read", &path))? {
-        let fields = row.get_column_iter().map(|(_, field)| text_of(field));
+        let mut fields: Vec<String> =
+            row.get_column_iter().map(|(_, field)| text_of(field)).collect();
+        for at in &hosts {
+            let number = fields[*at].parse().map(|host| manifest.number(host).to_string());
+            fields.push(number.unwrap_or_default());
+        }
         out.write_record(fields).map_err(io_error).at("write", target)?;
         rows += 1;
     }

@@ -2,8 +2,10 @@
 //! line a completed flow, `sip dip sport dport size start_ns fct_ns ideal_ns`, in the order of
 //! completion.
 //!
-//! Addresses are theirs: host n is 11.(n/256).(n mod 256).1, in hexadecimal. A source's flows have
-//! the ports 10000 and up, destinations port 100, as in their runs.
+//! Addresses are theirs: node n is 11.(n/256).(n mod 256).1, in hexadecimal. Imported networks and
+//! lists keep the numbers of their nodes and destination ports; without any, nodes are hosts, and
+//! the port is 100. Flows from one host to another have the source ports 10000 and up, as in their
+//! runs.
 //!
 //! Times are what they mean everywhere here: the FCT ends with the last byte delivered, where the
 //! family waits for its acknowledgement, and the ideal one is this program's. So the ratio of the
@@ -15,7 +17,7 @@ use std::path::Path;
 
 use crate::model::{At, Error, FLOWS, Kind, Manifest, Result, Rows, check_files};
 
-/// The first source port of a host, and every destination port.
+/// The first source port of a pair of hosts, and the destination port of lists without ports.
 const SOURCE_PORT: u64 = 10_000;
 const DESTINATION_PORT: u64 = 100;
 
@@ -27,26 +29,28 @@ const DESTINATION_PORT: u64 = 100;
 /// table is damaged, [`Error::Io`] if it cannot be read or `out` cannot be written.
 pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> {
     let path = dir.join(FLOWS);
-    if Manifest::read(dir)?.kind != Kind::Run || !path.is_file() {
+    let manifest = Manifest::read(dir)?;
+    if manifest.kind != Kind::Run || !path.is_file() {
         let reason =
             "fct.txt is made of one run's flows.parquet; name the folder of a run".to_string();
         return Err(Error::NoTable { path: dir.to_path_buf(), table: "flows".into(), reason });
     }
     check_files(dir, &|name| name == FLOWS)?;
-    let (mut ports, mut lines): (BTreeMap<u64, u64>, u64) = (BTreeMap::new(), 0);
+    let (mut ports, mut lines): (BTreeMap<(u64, u64), u64>, u64) = (BTreeMap::new(), 0);
     let columns = ["src", "dst", "bytes", "start_us", "fct_us", "slowdown", "flow"];
     // Ports follow the order of starts there; a flow's number does here.
-    let mut starts: Vec<(u64, u64)> = Vec::new();
-    Rows::open(&path)?.each(["flow", "src"], |columns, count| {
+    let mut starts: Vec<(u64, (u64, u64))> = Vec::new();
+    Rows::open(&path)?.each(["flow", "src", "dst"], |columns, count| {
+        let whole = |column: usize, row| columns[column].whole(row);
         starts.extend(
-            (0..count).filter_map(|row| Some((columns[0].whole(row)?, columns[1].whole(row)?))),
+            (0..count).filter_map(|row| Some((whole(0, row)?, (whole(1, row)?, whole(2, row)?)))),
         );
         Ok(())
     })?;
     starts.sort_unstable();
     let mut port_of: BTreeMap<u64, u64> = BTreeMap::new();
-    for (flow, src) in starts {
-        let next = ports.entry(src).or_insert(SOURCE_PORT);
+    for (flow, pair) in starts {
+        let next = ports.entry(pair).or_insert(SOURCE_PORT);
         port_of.insert(flow, *next);
         *next = (*next + 1) % 65_536;
     }
@@ -64,11 +68,11 @@ pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> 
             };
             let ns = |us: f64| (us * 1e3).round() as u64;
             let (sport, dport) =
-                (port_of.get(&flow).copied().unwrap_or(SOURCE_PORT), DESTINATION_PORT);
+                (port_of.get(&flow).copied().unwrap_or(SOURCE_PORT), manifest.port(flow));
             let line = format!(
                 "{:08x} {:08x} {sport} {dport} {bytes} {} {} {}\n",
-                address(src),
-                address(dst),
+                address(manifest.number(src)),
+                address(manifest.number(dst)),
                 ns(start),
                 ns(fct),
                 ns(fct / slowdown).max(1)
@@ -81,9 +85,24 @@ pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> 
     Ok(lines)
 }
 
-/// A host's address there.
-fn address(host: u64) -> u64 {
-    0x0b00_0001 + (host / 256) * 0x1_0000 + (host % 256) * 0x100
+impl Manifest {
+    /// A host's number in the files that the network was imported from; otherwise its own.
+    pub(super) fn number(&self, host: u64) -> u64 {
+        let number = usize::try_from(host).ok().and_then(|host| self.host_numbers.get(host));
+        number.map_or(host, |number| u64::from(*number))
+    }
+
+    /// A flow's destination port.
+    fn port(&self, flow: u64) -> u64 {
+        let until = self.ports.partition_point(|(first, _)| u64::from(*first) <= flow);
+        let run = until.checked_sub(1).map(|at| self.ports[at]);
+        run.map_or(DESTINATION_PORT, |(_, port)| u64::from(port))
+    }
+}
+
+/// A node's address there.
+fn address(node: u64) -> u64 {
+    0x0b00_0001 + (node / 256) * 0x1_0000 + (node % 256) * 0x100
 }
 
 #[cfg(test)]

@@ -127,6 +127,14 @@ pub struct Manifest {
     /// runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<LinkFailure>,
+    /// By host: its number in the files that the network was imported from, which exports give
+    /// back; absent if hosts have no other numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_numbers: Vec<u32>,
+    /// The destination ports of an imported list of flows: from which flow on each is theirs;
+    /// absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<(u32, u16)>,
     /// Files beside the scenario that decide the result, such as a kernel, each with its XXH64;
     /// absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -106,13 +106,17 @@ fn row(node: &Node) -> Option<ListRow> {
             Some(ListRow { row, class, id: None, after: Vec::new(), line: 0 })
         }
         Datum::Table(table) => {
-            const KEYS: [&str; 7] = ["start", "src", "dst", "bytes", "class", "id", "after"];
+            const KEYS: [&str; 8] =
+                ["start", "src", "dst", "bytes", "class", "id", "after", "port"];
             if table.entries.iter().any(|entry| !KEYS.contains(&entry.key.as_str())) {
                 return None;
             }
             let node = |key: &str| table.get(key).map(|entry| &entry.node);
             let optional = |key: &str| node(key).map_or(Some(None), |node| text(node).map(Some));
-            let row = flow(node("start")?, node("src")?, node("dst")?, node("bytes")?)?;
+            let mut row = flow(node("start")?, node("src")?, node("dst")?, node("bytes")?)?;
+            if let Some(port) = node("port") {
+                row.port = Some(u16::try_from(whole(port)?).ok()?);
+            }
             let after = match node("after").map(|node| &node.datum) {
                 None => Vec::new(),
                 Some(Datum::Array(ids)) => ids.iter().map(text).collect::<Option<_>>()?,
@@ -135,11 +139,14 @@ fn text(node: &Node) -> Option<String> {
     }
 }
 
-fn flow(start: &Node, src: &Node, dst: &Node, bytes: &Node) -> Option<FlowRow> {
-    let whole = |node: &Node| match node.datum {
+fn whole(node: &Node) -> Option<u64> {
+    match node.datum {
         Datum::Int(i) => u64::try_from(i).ok(),
         _ => None,
-    };
+    }
+}
+
+fn flow(start: &Node, src: &Node, dst: &Node, bytes: &Node) -> Option<FlowRow> {
     let start = match &start.datum {
         Datum::Text(text) => text.parse::<Time>().ok()?,
         Datum::Int(i) => parse_us(&i.to_string())?,
@@ -147,5 +154,6 @@ fn flow(start: &Node, src: &Node, dst: &Node, bytes: &Node) -> Option<FlowRow> {
         _ => return None,
     };
     let host = |node| u32::try_from(whole(node)?).ok();
-    Some(FlowRow { start, src: host(src)?, dst: host(dst)?, bytes: whole(bytes)?, class: None })
+    let (src, dst, bytes) = (host(src)?, host(dst)?, whole(bytes)?);
+    Some(FlowRow { start, src, dst, bytes, class: None, port: None })
 }

@@ -1,8 +1,8 @@
 //! Flows from a list: a CSV file, or rows in the scenario.
 //!
 //! The file has a header with the columns `start_us`, `src`, `dst`, `bytes` and, if need be,
-//! `class`, `id` and `after`, in any order. Times are decimal microseconds, kept exactly down to
-//! the picosecond. Rows may come in any order; equal times keep it.
+//! `class`, `id`, `after` and `port`, in any order. Times are decimal microseconds, kept exactly
+//! down to the picosecond. Rows may come in any order; equal times keep it.
 //!
 //! A row with `after`, ids with spaces between them, starts when all of those flows are delivered;
 //! its `start_us` counts from then. No row may wait for itself by way of others.
@@ -26,6 +26,8 @@ pub struct FlowRow {
     pub bytes: u64,
     /// Index in [`FlowTable::classes`].
     pub class: Option<u16>,
+    /// Its destination port in the files that it was imported from, which `fct.txt` gives back.
+    pub port: Option<u16>,
 }
 
 /// A list of flows, sorted by start.
@@ -261,13 +263,13 @@ pub(crate) const BYTES_MAX: u64 = 1 << 48;
 struct Columns {
     /// Positions of `start_us`, `src`, `dst`, `bytes`.
     of: [usize; 4],
-    /// Positions of `class`, `id`, `after`.
-    optional: [Option<usize>; 3],
+    /// Positions of `class`, `id`, `after`, `port`.
+    optional: [Option<usize>; 4],
     count: usize,
 }
 
 const NAMES: [&str; 4] = ["start_us", "src", "dst", "bytes"];
-const OPTIONAL: [&str; 3] = ["class", "id", "after"];
+const OPTIONAL: [&str; 4] = ["class", "id", "after", "port"];
 
 impl Columns {
     fn parse(header: &str) -> Result<Columns, String> {
@@ -311,20 +313,24 @@ impl Columns {
         let start = fields[self.of[0]];
         let start = parse_us(start)
             .ok_or_else(|| format!("start_us: {start:?} is not a time in microseconds"))?;
-        let row = FlowRow {
+        let mut row = FlowRow {
             start,
             src: host(1, "src")?,
             dst: host(2, "dst")?,
             bytes: number(3, "bytes")?,
             class: None,
+            port: None,
         };
         check_row(&row, hosts)?;
-        let [class, id, after] = self
+        let [class, id, after, port] = self
             .optional
             .map(|at| at.and_then(|at| fields.get(at)).copied().filter(|field| !field.is_empty()));
         if let Some(id) = id {
             check_id(id)?;
         }
+        let whole =
+            |port: &str| port.parse().map_err(|_| format!("port: {port:?} is no port, 0 to 65535"));
+        row.port = port.map(whole).transpose()?;
         let after =
             after.map_or(Vec::new(), |ids| ids.split_whitespace().map(String::from).collect());
         Ok(ListRow {

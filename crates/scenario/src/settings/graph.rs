@@ -5,6 +5,7 @@
 use crate::error::suggestion;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::{Rate, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The list.
@@ -12,6 +13,9 @@ use std::sync::Arc;
 pub struct EdgeList {
     /// How many hosts.
     pub hosts: u32,
+    /// By host: its number in the files that the network was imported from, which exports give
+    /// back; empty: hosts have no other numbers.
+    pub numbers: Vec<u32>,
     /// The switches.
     pub switches: Vec<SwitchEntry>,
     /// The links.
@@ -75,12 +79,21 @@ impl EdgeList {
 
     /// Reads a JSON value; a message names the place of what is wrong.
     pub(crate) fn from_json(value: &serde_json::Value) -> Result<EdgeList, String> {
-        let top = Object::new(value, String::new(), &["hosts", "switches", "links"])?;
+        let top = Object::new(value, String::new(), &["hosts", "numbers", "switches", "links"])?;
         let hosts = top.get("hosts")?.as_u64().and_then(|n| u32::try_from(n).ok());
         let mut list = EdgeList {
             hosts: hosts.ok_or("hosts: expected a whole number")?,
             ..EdgeList::default()
         };
+        if value.get("numbers").is_some() {
+            let number = |item: &serde_json::Value| u32::try_from(item.as_u64()?).ok();
+            let numbers = top.list("numbers")?.iter().map(number).collect::<Option<Vec<u32>>>();
+            list.numbers = numbers.ok_or("numbers: expected whole numbers")?;
+            let apart: BTreeSet<&u32> = list.numbers.iter().collect();
+            if [list.numbers.len(), apart.len()] != [list.hosts as usize; 2] {
+                return Err(format!("numbers: expected {} numbers, each once", list.hosts));
+            }
+        }
         for (i, item) in top.list("switches")?.iter().enumerate() {
             let object = Object::new(item, format!("switches[{i}]"), &["name", "tier"])?;
             let tier = match item.get("tier") {

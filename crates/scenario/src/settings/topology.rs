@@ -101,7 +101,8 @@ params! {
         pub servers_per_segment: u32 = 8,
         /// NICs of a server, each on a leaf of its own: a segment has so many leaves.
         pub rails: u32 = 8,
-        /// Spine switches; each leaf has one link to each.
+        /// Spine switches; each leaf has one link to each. 0: rails do not meet, and a flow
+        /// between two is an error.
         pub spines: u32 = 8,
         /// Off: a server is one host with a NIC for each rail. On: each of its accelerators is a
         /// host, with NIC 0 on the leaf of its rail and NIC 1 on an inner switch of the server;
@@ -151,7 +152,8 @@ params! {
         /// "switches": [{ "name": "s0", "tier": 0 }], "links": [{ "a": "host0", "b": "s0", "rate":
         /// "10Gbps", "delay": "1us" }, …] }. Hosts are host0, host1, …, and have a NIC for each of
         /// their links, in the order of the list; tiers may be left out. A link may have a "name"
-        /// of its own, by which [[failure]] and [capture] refer to it.
+        /// of its own, by which [[failure]] and [capture] refer to it. "numbers" gives hosts other
+        /// numbers, which exports have.
         pub path: Option<String> = None,
         /// The same as a table in the scenario itself, instead of a file.
         pub graph: Graph = Graph::default(),

@@ -277,16 +277,16 @@ params! {
 params! {
     /// Flows from a list.
     pub struct FlowsParams {
-        /// CSV file with the header start_us,src,dst,bytes and, if need be, class, id and after
-        /// (ids with spaces between them: the flow starts start_us after these are delivered);
-        /// relative to the scenario file. Times count from start.
+        /// CSV file with the header start_us,src,dst,bytes and, if need be, class, id, after (ids
+        /// with spaces between them: the flow starts start_us after these are delivered) and port
+        /// (which fct.txt has); relative to the scenario file. Times count from start.
         pub file: Option<String> = None,
         /// A hash of the file's text, as results write it beside a long file's name: with it, a
         /// file that has changed since is an error.
         pub digest: Option<String> = None,
         /// The list itself instead of a file: [[start, src, dst, bytes], …] with an optional class
         /// at the end; start is a time such as "10us" or a number of microseconds. Or rows { start,
-        /// src, dst, bytes, class, id, after = [ids] }.
+        /// src, dst, bytes, class, id, after = [ids], port }.
         pub rows: FlowRows = FlowRows::default(),
     }
 }

@@ -146,6 +146,7 @@ impl Builder {
             attachment,
             wiring: self.wiring,
             link_names: self.names,
+            numbers: Vec::new(),
             is_regular: false,
         }
     }

@@ -119,6 +119,11 @@ impl Dependencies {
         })
     }
 
+    /// The lists that name flows, each with the id of its first flow.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (FlowId, &FlowTable)> {
+        self.ids.iter().map(|(first, table)| (self.first_flow + first, &**table))
+    }
+
     /// The name of a flow in its list.
     pub fn id(&self, node: NodeId) -> Option<&str> {
         let (first, table) = self.ids.range(..=node).next_back()?;
