@@ -247,6 +247,9 @@ fn a_killed_switch_starts_again_by_itself() {
     there.read_exact(&mut came).unwrap();
     let reading = show::read(&state).unwrap();
     assert_eq!((reading.restarts, reading.pid == killed), (Some(1), false));
+    let found = millpond_linux::switch::doctor::examine_restarts(&reading).unwrap().found;
+    assert!(found.starts_with("1; the last one at 20"), "{found}");
+    assert!(found.ends_with("after signal: 9 (SIGKILL)"), "{found}");
     assert!(log(&place, "s").contains("starts again in 100 ms"), "{}", log(&place, "s"));
     assert!(apply::remove_all(&state).unwrap());
     // It is this process's child, which nobody waits for.
