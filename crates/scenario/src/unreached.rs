@@ -198,7 +198,7 @@ mod tests {
         let apart = "[\"0us\", 0, 3, 1000], [\"1us\", 1, 2, 1000], [\"2us\", 1, 2, 1000]";
         let error = plan(true, apart).unwrap_err();
         let text = "sends from host0 to host3, which no path joins, and between 1 more pairs";
-        assert!(error.contains(text) && error.contains("rails.toml:11:"), "{error}");
+        assert!(error.contains(text) && error.contains("rails.toml:12:"), "{error}");
     }
 
     #[test]
