@@ -44,7 +44,9 @@ impl Carrier for Carried {
     ) -> Result<(), Drop> {
         for mut packet in packets.drain(..) {
             let bytes = [packet.header.bytes(), packet.payload(buffers)].concat();
-            assert_eq!(layers(packet.view()), layers(parse(&bytes)));
+            // A port may have its checksum written into a header, and so lengthen it.
+            let seen = layers(packet.view());
+            assert!(seen.is_none() || seen == layers(parse(&bytes)));
             self.0.push((stamp, bytes));
             packet.end(buffers);
         }
