@@ -7,7 +7,7 @@
 use millpond_worlds::needs;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -210,6 +210,36 @@ fn a_cgroup_stays_while_programs_run_in_it_and_is_named() {
     program.wait().unwrap();
     scratch.limit(&["remove", "--all"]);
     assert!(!procs.exists(), "it goes with the next removal");
+}
+
+/// A program whose traffic passes its limit by; one that ends at once leaves nobody to wait for.
+#[test]
+fn a_program_over_loopback_gets_a_hint() {
+    needs!(has_cgroups(), "cgroup v2");
+    let (scratch, files) = needs!(installed("over-lo"));
+    let (file, name) =
+        (files.0.join("made.toml"), format!("millpond-over-lo-{}", std::process::id()));
+    fs::write(&file, format!("[[limit]]\nname = \"m\"\nrate = \"1Gbps\"\ncgroup = \"{name}\"\n"))
+        .unwrap();
+    let (socket, to) = (UdpSocket::bind("127.0.0.1:0").unwrap(), (Ipv4Addr::LOCALHOST, 9));
+    socket.send_to(b"over lo", to).unwrap();
+    let run = |seconds: &str| {
+        (0..20).find_map(|_| {
+            // The other tests' removals may take the cgroup: then it is made again.
+            scratch.limit(&["apply", "--create", file.to_str().unwrap()]);
+            let mut program = Command::new(env!("CARGO_BIN_EXE_millpond"));
+            let program = program.args(["limit", "run", "m", "--bpffs"]).arg(&scratch.0);
+            let ran = program.args(["--", "sleep", seconds]).output().unwrap();
+            ran.status.success().then(|| String::from_utf8(ran.stderr).unwrap())
+        })
+    };
+    let hint = run("3").unwrap();
+    assert!(hint.contains("over lo where its processes are"), "{hint:?}");
+    assert_eq!(hint.lines().count(), 1, "{hint}");
+    let start = Instant::now();
+    assert_eq!(run("0.1").unwrap(), "");
+    assert!(start.elapsed() < Duration::from_secs(2), "its output ends with the program");
+    scratch.limit(&["remove", "--all"]);
 }
 
 #[test]

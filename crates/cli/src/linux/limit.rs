@@ -9,10 +9,10 @@ use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::cgroup::Hierarchy;
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
-use millpond_linux::limit::{Error, check, doctor, pods, serve, show};
+use millpond_linux::limit::{Error, check, doctor, hints, pods, serve, show};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Does what `args` asks for.
 pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
@@ -134,10 +134,34 @@ fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
 
 /// Becomes the command, in the limit's cgroup.
 fn run(bpffs: &Path, args: &LimitRunArgs) -> Result<(), Failure> {
-    Session::look(bpffs)?.cgroup_of(&args.name)?.enter()?;
+    if let Some(process) = args.watch {
+        watch(bpffs, &args.name, process);
+        return Ok(());
+    }
+    let cgroup = Session::look(bpffs)?.cgroup_of(&args.name)?;
+    // The watcher's parent ends at once: the command gets no child that it has not started.
+    if let Ok(mut parent) = watcher(bpffs, &args.name, std::process::id()) {
+        let _ = parent.wait();
+    }
+    cgroup.enter()?;
     let [program, arguments @ ..] = &args.command[..] else { return Ok(()) };
     let error = Command::new(program).args(arguments).exec();
     Err(Error::file(Path::new(program), error).into())
+}
+
+fn watcher(bpffs: &Path, name: &str, process: u32) -> std::io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["limit", "run", name, "--watch", &process.to_string(), "--bpffs"]).arg(bpffs);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+}
+
+/// A child of the process that it watches starts another watcher and ends.
+fn watch(bpffs: &Path, name: &str, process: u32) {
+    if std::os::unix::process::parent_id() == process {
+        let _ = watcher(bpffs, name, process);
+    } else if let Some(hint) = hints::of_process(bpffs, name, process) {
+        tell(format_args!("note: {hint}"));
+    }
 }
 
 fn plural(n: usize, what: &str) -> String {

@@ -294,7 +294,8 @@ impl Reading {
         let of = |q| of_sockets(q).into_iter().chain(q.hints.iter().cloned());
         let mut notes: Vec<String> = self.limits.iter().flat_map(of).collect();
         // Both directions of a limit have the same sockets and processes.
-        notes.dedup();
+        let mut seen = BTreeSet::new();
+        notes.retain(|note| seen.insert(note.clone()));
         notes
     }
 

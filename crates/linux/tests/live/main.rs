@@ -224,9 +224,9 @@ fn a_sender_on_another_host_is_told() {
     let without = run([wire.clone(), String::new()], "3000");
     assert_eq!((without.notifications, metric(&place.networks[1], "sent")), (0, 0));
     let count = |host: usize, name| metric(&place.networks[host], name);
-    let fewer = |with: &show::QueueReading| with.dropped * 2 < without.dropped;
-    // A sender that waits for a processor is notified too late: fewer drops are demanded where
-    // nearly all was heeded.
+    let fewer = |with: &show::QueueReading| with.dropped <= without.dropped / 2;
+    // A sender that waits for a processor is notified too late: half of the drops, of which pauses
+    // may leave none, is demanded where nearly all was heeded.
     let (mut told, mut turns) = (0, 0);
     let (with, is_prompt) = loop {
         let before = [count(1, "sent"), count(0, "heeded")];

@@ -506,7 +506,7 @@ fn rpc_beside_bulk(place: &Place, what: &str, mut port: u16) {
     }
 }
 
-/// Over the kernel's VXLAN, one switch, packet sockets, and two switches over one path (with a key
+/// Over the kernel's VXLAN, one switch with taps, and two switches over one path (with a key
 /// as well) and four.
 #[test]
 #[ignore = "a measurement: make bench-switch"]

@@ -110,8 +110,11 @@ pub struct LimitRunArgs {
     /// The limit
     pub name: String,
     /// The command and its arguments
-    #[arg(value_name = "COMMAND", required = true, last = true)]
+    #[arg(value_name = "COMMAND", required_unless_present = "watch", last = true)]
     pub command: Vec<std::ffi::OsString>,
+    /// Prints a hint if this process's traffic passes the limit by over loopback
+    #[arg(long, value_name = "PID", hide = true)]
+    pub watch: Option<u32>,
 }
 
 /// Arguments of `limit observe`.
