@@ -9,7 +9,7 @@ use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::cgroup::Hierarchy;
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
-use millpond_linux::limit::{Error, check, doctor, hints, pods, serve, show};
+use millpond_linux::limit::{Error, check, doctor, pods, serve, show};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -159,7 +159,7 @@ fn watcher(bpffs: &Path, name: &str, process: u32) -> std::io::Result<Child> {
 fn watch(bpffs: &Path, name: &str, process: u32) {
     if std::os::unix::process::parent_id() == process {
         let _ = watcher(bpffs, name, process);
-    } else if let Some(hint) = hints::of_process(bpffs, name, process) {
+    } else if let Some(hint) = show::hint_of_process(bpffs, name, process) {
         tell(format_args!("note: {hint}"));
     }
 }

@@ -5,23 +5,16 @@
 
 use super::cgroup::Cgroup;
 use super::config::Limit;
-use super::show;
 use super::store::DIRECTIONS;
 use millpond_core::Rate;
 use millpond_core::limit::Form;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// From this rate down several BBR connections leave some of a limit (`notes/limit-figures.md`).
 const BBR_RATE_MAX: Rate = Rate(100_000_000);
 /// Part of the hint about loopback.
-const OVER_LO: &str = "over lo";
-/// When a process of a limit is looked at after its start.
-const LOOKS: [Duration; 3] =
-    [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
+pub(super) const OVER_LO: &str = "over lo";
 /// Processes of a cgroup that are looked at.
 const PROCESSES: usize = 64;
 
@@ -83,21 +76,6 @@ pub(super) fn of(
         of_loopback(limit.name(), packets, processes.lines().take(PROCESSES).map(table))
     };
     of_bbr(limit, direction, control).into_iter().chain(loopback).collect()
-}
-
-/// Looks some times after a process has started in a limit's cgroup, for so long as it lives.
-/// Returns the hint about loopback, if there is reason for it.
-pub fn of_process(bpffs: &Path, name: &str, process: u32) -> Option<String> {
-    let process = Pid::from_raw(process.try_into().ok()?)?;
-    let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
-    let start = Instant::now();
-    LOOKS.into_iter().find_map(|look| {
-        let left = look.saturating_sub(start.elapsed()).try_into().ok()?;
-        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)).ok()?;
-        let reading = (ended == 0).then(|| show::read(bpffs, None).ok())??;
-        let own = reading.limits.into_iter().filter(|limit| limit.name == name);
-        own.flat_map(|limit| limit.hints).find(|hint| hint.contains(OVER_LO))
-    })
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ mod error;
 mod exclusive;
 pub mod folder;
 pub mod foreign;
-pub mod hints;
+mod hints;
 mod install;
 mod keys;
 pub mod kick;

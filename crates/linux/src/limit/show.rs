@@ -15,10 +15,17 @@ use super::layout::Statistics;
 use super::plan::{FLOOR, floor_label};
 use super::store::{DIRECTIONS, Store};
 use millpond_core::limit::{Direction, Form, LimitParams, Settings};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// When a process of a limit is looked at after its start.
+const LOOKS: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// How a limit stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -456,6 +463,21 @@ impl Reading {
             let _ = writeln!(out, "{name}_count{{{labels}}} {sum}");
         }
     }
+}
+
+/// Looks some times after a process has started in a limit's cgroup, for so long as it lives.
+/// Returns the hint about loopback, if there is reason for it.
+pub fn hint_of_process(bpffs: &Path, name: &str, process: u32) -> Option<String> {
+    let process = Pid::from_raw(process.try_into().ok()?)?;
+    let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
+    let start = Instant::now();
+    LOOKS.into_iter().find_map(|look| {
+        let left = look.saturating_sub(start.elapsed()).try_into().ok()?;
+        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)).ok()?;
+        let reading = (ended == 0).then(|| read(bpffs, None).ok())??;
+        let own = reading.limits.into_iter().filter(|limit| limit.name == name);
+        own.flat_map(|limit| limit.hints).find(|hint| hint.contains(hints::OVER_LO))
+    })
 }
 
 #[cfg(test)]
