@@ -95,7 +95,7 @@ impl Host {
         let Some(view) = parse(bytes) else { return };
         let Some(id) = self.buffers.take() else { return };
         self.buffers.bytes_mut(id)[..bytes.len()].copy_from_slice(bytes);
-        let mut packet = Packet::of_bytes(&self.buffers, id, 0..bytes.len());
+        let (mut packet, _) = Packet::read(&self.buffers, id, 0..bytes.len());
         let mut verdict = Verdict::Pass;
         if leaves {
             if let Some(layers) = view.tcp() {
