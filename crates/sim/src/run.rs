@@ -214,7 +214,7 @@ impl Unmatched {
         let mut left: Vec<(u32, u16, u32, String)> = left.collect();
         left.sort_unstable();
         let active: i64 = partitions.iter().map(|p| p.hosts.counters.active).sum();
-        let is_to_come = active != 0 || partitions.iter().any(|p| p.hosts.ranks.waking > 0);
+        let is_to_come = active != 0 || partitions.iter().any(|p| !p.hosts.ranks.waking.is_empty());
         let is_end = !left.is_empty() && !is_to_come && !interrupted;
         let ranks = left.into_iter().map(|(_, class, rank, what)| (class, rank, what)).collect();
         Unmatched { ranks, is_end }

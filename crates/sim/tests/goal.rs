@@ -47,6 +47,25 @@ fn ping_pong_takes_two_messages() {
     assert_eq!(own, rendezvous);
 }
 
+/// Both receives are posted at one instant, so the news of both arrive at another, long after.
+#[test]
+fn matches_of_one_instant_call_the_sender_once() {
+    let receiver = "a: calc 9000000\nb: recv 2000b from 0\nb requires a\n";
+    let text = format!(
+        "num_ranks 3\nrank 0 {{\nsend 2000b to 1\nsend 2000b to 2\n}}\n\
+         rank 1 {{\n{receiver}}}\nrank 2 {{\n{receiver}}}\n"
+    );
+    let file = File::new("instant", &text);
+    let text = scenario(&file, "eager = 1000").replace("delay = \"1us\"", "delay = \"1ms\"");
+    for threads in [1, 3] {
+        let (outcome, mut records) = simulate(&exact(&text, &[]), threads);
+        assert_eq!(outcome.unmatched, millpond_sim::Unmatched::default());
+        records.ranks.sort_by_key(|rank| rank.rank);
+        let ends: Vec<u64> = records.ranks.iter().map(|rank| rank.ended.as_ps() / US).collect();
+        assert_eq!(ends, [11_000, 9_000, 9_000]);
+    }
+}
+
 /// A rank's connections for one message each are bounded: later messages wait for one to end, and
 /// each has its record, also if the run ends before.
 #[test]

@@ -20,8 +20,8 @@ pub struct Ranks {
     matches: BTreeMap<(u32, Time), Vec<u32>>,
     /// Ranks that have begun and are not done. Over all partitions it is zero if no job goes on.
     pub at_work: u32,
-    /// Times to come for which ranks have asked.
-    pub waking: u32,
+    /// Ranks' numbers, and times to come at which they are called, each once.
+    pub waking: BTreeSet<(u32, Time)>,
     /// Parts of rounds that are over.
     pub spans: Vec<RankRecord>,
 }
@@ -69,7 +69,7 @@ impl Hosts {
 
     /// A time has come for which a rank has asked.
     pub fn on_rank(&mut self, now: Time, number: u32, fabric: &mut Fabric) {
-        self.ranks.waking -= 1;
+        self.ranks.waking.remove(&(number, now));
         let shared = self.shared.clone();
         let Some((class, job, rank)) = shared.plan.traffic.job_of(number) else { return };
         let mut matched = self.ranks.matches.remove(&(number, now)).unwrap_or_default();
@@ -94,8 +94,14 @@ impl Hosts {
         let Some((_, job, rank)) = self.shared.plan.traffic.job_of(number) else { return };
         let host = self.shared.local_host(job.hosts[rank as usize]);
         self.ranks.matches.entry((number, at)).or_default().push(operation);
-        self.ranks.waking += 1;
-        fabric.events.push(at, Due::Host(host, HostEvent::Rank(number)).into());
+        self.wake_rank(number, host, at, fabric);
+    }
+
+    /// A rank at this partition's host `host` is called at a time, once for all that it asks for.
+    fn wake_rank(&mut self, number: u32, host: u32, at: Time, fabric: &mut Fabric) {
+        if self.ranks.waking.insert((number, at)) {
+            fabric.events.push(at, Due::Host(host, HostEvent::Rank(number)).into());
+        }
     }
 
     /// Calls a rank, and does what it asks for.
@@ -128,8 +134,7 @@ impl Hosts {
         }));
         let local = self.shared.local_host(host);
         for at in asked.wakes {
-            self.ranks.waking += 1;
-            fabric.events.push(at, Due::Host(local, HostEvent::Rank(number)).into());
+            self.wake_rank(number, local, at, fabric);
         }
         for (sender, operation) in asked.matched {
             self.tell_matched(now, (job, sender, rank), operation, fabric);

@@ -50,6 +50,6 @@ impl Hosts {
 
     /// Whether a server here still thinks about an answer, or a rank computes.
     pub fn thinks(&self) -> bool {
-        !self.answers.is_empty() || self.ranks.waking > 0
+        !self.answers.is_empty() || !self.ranks.waking.is_empty()
     }
 }
