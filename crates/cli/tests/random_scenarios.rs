@@ -549,8 +549,8 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
     }
 }
 
-/// Whether some flows may need longer than [`LONG`]: a link loses packets at random, or a switch has
-/// memory for less than a packet.
+/// Whether some flows may need longer than [`LONG`]: a link loses packets at random, or a switch
+/// has memory for less than a packet.
 fn is_starved(drawn: &Drawn) -> bool {
     let is_small = |(key, value): &(String, String)| {
         key == "switch.buffer.size" && value.parse().is_ok_and(|bytes: u64| bytes < 2_000)
