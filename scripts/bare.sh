@@ -39,11 +39,11 @@ inside() {
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         if [ -n "$3" ]; then mkdir -p "$1/opt/rust"; mount --rbind "$3" "$1/opt/rust"; fi
-        exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 PATH="$4" \
+        exec chroot "$1" env -i HOME=/home LANG=C.UTF-8 PATH="$4" \
             CARGO_BUILD_JOBS="${CARGO_BUILD_JOBS:-$(nproc)}" \
             SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
             PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
-            bash -c "cd /root/millpond && $2"
+            bash -c "cd /home/millpond && $2"
     ' - "$root" "$command" "${RUST:-}" "${RUST:+/opt/rust/bin:}$path"
 }
 
@@ -54,7 +54,7 @@ for target in "$@"; do
     root=$work/$name log=$work/$name.log
     mkdir "$root"
     tar -xf "$base" -C "$root"
-    git clone --quiet --no-local . "$root/root/millpond"
+    git clone --quiet --no-local . "$root/home/millpond"
     inside "$root" 'dpkg-query -W -f "\${Package}\n" | sort' >"$work/before"
     start=$SECONDS result=passes
     inside "$root" "make $target" >"$log" 2>&1 </dev/null || result=fails failed=1

@@ -308,6 +308,12 @@ mod tests {
         assert_eq!(law.quality(), 9000, "a second loss with nothing in between is the same loss");
     }
 
+    /// These bytes are acknowledged after 100 µs.
+    fn growth_of(bytes: u64) -> Growth {
+        let srtt = Time::from_us(100);
+        Growth { now: Time::ZERO, bytes, srtt, limit: 0, is_bounded: true }
+    }
+
     /// A window of acknowledgements: the largest path shrinks, whole bytes at a time, to one
     /// segment.
     #[test]
@@ -316,13 +322,7 @@ mod tests {
         let mut law = Mptcp::new(0, &shared);
         let mut window = Window { cwnd: 3000, ssthresh: 2000 };
         law.gain = -0.25;
-        let growth = Growth {
-            now: Time::ZERO,
-            bytes: 1000,
-            srtt: Time::from_us(100),
-            limit: 0,
-            is_bounded: true,
-        };
+        let growth = growth_of(1000);
         law.grow(&mut window, &growth, &shared);
         assert_eq!(window.cwnd, 2750);
         (0..20).for_each(|_| law.grow(&mut window, &growth, &shared));
@@ -336,13 +336,7 @@ mod tests {
         let mut windows = [Window { cwnd: 10_000, ssthresh: 5000 }; 2];
         law.couple(0, &paths(&[(10, 100, 0), (90, 10, 0)]), &shared);
         for _ in 0..100 {
-            let growth = Growth {
-                now: Time::ZERO,
-                bytes: 1000,
-                srtt: Time::from_us(100),
-                limit: 0,
-                is_bounded: true,
-            };
+            let growth = growth_of(1000);
             law.grow(&mut windows[0], &growth, &shared);
             reno.add(&mut windows[1], 1000, MSS);
             assert_eq!(windows[0], windows[1]);

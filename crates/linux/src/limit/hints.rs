@@ -13,10 +13,17 @@ use std::path::Path;
 
 /// From this rate down several BBR connections leave some of a limit (`notes/limit-figures.md`).
 const BBR_RATE_MAX: Rate = Rate(100_000_000);
-/// Part of the hint about loopback.
-pub(super) const OVER_LO: &str = "over lo";
 /// Processes of a cgroup that are looked at.
 const PROCESSES: usize = 64;
+
+/// Why one direction of a limit carries less or more than its user may expect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Several connections of BBR leave some of it.
+    pub bbr: Option<String>,
+    /// Traffic passes it by over loopback.
+    pub loopback: Option<String>,
+}
 
 /// The hint about new connections by this congestion control, if it is BBR and the limit's queue of
 /// this direction drops at a low rate.
@@ -51,7 +58,7 @@ fn of_loopback(name: &str, packets: u64, tables: impl Iterator<Item = String>) -
     let over = tables.map(|table| over_loopback(&table)).max().unwrap_or(0);
     (packets == 0 && over > 0).then(|| {
         format!(
-            "limit \"{name}\": 0 packets, and {over} {OVER_LO} where its processes are: traffic \
+            "limit \"{name}\": 0 packets, and {over} over lo where its processes are: traffic \
              over loopback is not limited without loopback = true"
         )
     })
@@ -64,7 +71,7 @@ pub(super) fn of(
     packets: u64,
     counts_loopback: bool,
     cgroup: &Cgroup,
-) -> Vec<String> {
+) -> Hints {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let default = read(Path::new("/proc/sys/net/ipv4/tcp_congestion_control"));
     let control = limit.target.congestion.as_deref().unwrap_or(default.trim());
@@ -75,7 +82,7 @@ pub(super) fn of(
     } else {
         of_loopback(limit.name(), packets, processes.lines().take(PROCESSES).map(table))
     };
-    of_bbr(limit, direction, control).into_iter().chain(loopback).collect()
+    Hints { bbr: of_bbr(limit, direction, control), loopback }
 }
 
 #[cfg(test)]

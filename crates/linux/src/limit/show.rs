@@ -10,7 +10,7 @@ use super::Error;
 use super::cgroup::Hierarchy;
 use super::config::{FloorParams, Limit, Target, TargetParams};
 use super::foreign::{self, Foreign};
-use super::hints;
+use super::hints::{self, Hints};
 use super::layout::Statistics;
 use super::plan::{FLOOR, floor_label};
 use super::store::{DIRECTIONS, Store};
@@ -90,7 +90,7 @@ pub struct QueueReading {
     pub sockets: Option<Foreign>,
     /// Reasons why it carries less or more than its user may expect.
     #[serde(skip)]
-    pub hints: Vec<String>,
+    pub hints: Hints,
     #[serde(skip)]
     read_ns: u64,
     #[serde(skip)]
@@ -250,7 +250,7 @@ fn reading(
         seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
         backlog_us: seen.backlog.to_vec(),
         sockets: None,
-        hints: Vec::new(),
+        hints: Hints::default(),
         read_ns: 0,
         cgroup_id: 0,
     }
@@ -298,7 +298,10 @@ impl Reading {
     /// each hint.
     pub fn notes(&self) -> Vec<String> {
         let of_sockets = |q: &QueueReading| q.sockets.as_ref()?.note(&q.name);
-        let of = |q| of_sockets(q).into_iter().chain(q.hints.iter().cloned());
+        let of = |q: &QueueReading| {
+            let Hints { bbr, loopback } = q.hints.clone();
+            of_sockets(q).into_iter().chain(bbr).chain(loopback)
+        };
         let mut notes: Vec<String> = self.limits.iter().flat_map(of).collect();
         // Both directions of a limit have the same sockets and processes.
         let mut seen = BTreeSet::new();
@@ -475,8 +478,8 @@ pub fn hint_of_process(bpffs: &Path, name: &str, process: u32) -> Option<String>
         let left = look.saturating_sub(start.elapsed()).try_into().ok()?;
         let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)).ok()?;
         let reading = (ended == 0).then(|| read(bpffs, None).ok())??;
-        let own = reading.limits.into_iter().filter(|limit| limit.name == name);
-        own.flat_map(|limit| limit.hints).find(|hint| hint.contains(hints::OVER_LO))
+        let mut own = reading.limits.into_iter().filter(|limit| limit.name == name);
+        own.find_map(|limit| limit.hints.loopback)
     })
 }
 
