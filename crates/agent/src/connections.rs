@@ -251,7 +251,7 @@ impl Connections {
             sys::close(socket);
             let peer = peer.map(|byte| byte.to_string()).join(".");
             let text = format!("port {port} has a connection from {peer}:{from} that no flow has");
-            return report(&Report::Problem(text));
+            return report(&Report::problem(text));
         };
         let _ = sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
         let Awaited { connection, message, is_watched } = awaited;

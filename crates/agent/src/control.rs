@@ -53,8 +53,7 @@ impl Control {
 
     /// Makes a report. A guest's kernel stands still until the world has it.
     pub fn report(&self, report: &Report) {
-        let mut frame = self.header.clone();
-        report.write(&mut frame);
+        let frame = [&self.header[..], &wire::bytes(report)].concat();
         loop {
             match sys::send(&self.fd, &frame) {
                 // Its queue is full, which the world empties.

@@ -96,14 +96,14 @@ impl Agent {
             return Ok(false);
         }
         loop {
-            match Order::read(&mut orders) {
+            match wire::read::<Order>(&mut orders) {
                 Ok(Some(order)) => {
                     let what = match &order {
                         Order::Write { path, value } => format!("writing {value:?} into {path}"),
                         other => format!("{other:?}"),
                     };
                     if let Err(error) = self.obey(order) {
-                        self.control.report(&Report::Problem(format!("{what}: {error}")));
+                        self.control.report(&Report::problem(format!("{what}: {error}")));
                     }
                 }
                 Ok(None) => return Ok(true),

@@ -8,7 +8,7 @@
 
 use crate::calendar::Orders;
 use crate::programs::{COMMAND_MAX, with_own_path};
-use millpond_agent::wire::Order;
+use millpond_agent::wire::{self, Order};
 use millpond_core::Time;
 use std::io::{BufRead, Write};
 
@@ -124,9 +124,8 @@ impl<'a> Console<'a> {
                     self.runs = true;
                     self.commands += 1;
                     let command = with_own_path(command.to_string());
-                    let mut bytes = Vec::new();
-                    Order::Run { program: COMMAND, command }.write(&mut bytes);
-                    orders.push((now, host, bytes));
+                    let order = Order::Run { program: COMMAND, command };
+                    orders.push((now, host, wire::bytes(&order)));
                 }
                 Err(reason) => self.print(format_args!("{reason}\n")),
             }

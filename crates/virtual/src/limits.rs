@@ -11,7 +11,7 @@
 use crate::calendar::Orders;
 use crate::error::Error;
 use crate::programs::with_own_path;
-use millpond_agent::wire::{LINK, OWN_FOLDERS, Order};
+use millpond_agent::wire::{self, LINK, OWN_FOLDERS, Order};
 use millpond_core::Time;
 use millpond_lab::limits::of_host;
 use millpond_scenario::limit::LimitPlan;
@@ -177,9 +177,8 @@ impl<'a> Reader<'a> {
                 Some(LimitKind::Htb(_)) => format!("tc -s class show dev {LINK}"),
                 _ => with_own_path("millpond limit show --json --interval 0.001".into()),
             };
-            let mut bytes = Vec::new();
-            Order::Run { program: SHOW, command }.write(&mut bytes);
-            orders.push((now, *host, bytes));
+            let order = Order::Run { program: SHOW, command };
+            orders.push((now, *host, wire::bytes(&order)));
         }
     }
 

@@ -8,7 +8,7 @@
 //! that it awaits.
 
 use crate::calendar::Orders;
-use millpond_agent::wire::{BODY_MAX, Order};
+use millpond_agent::wire::{self, BODY_MAX, Order};
 use millpond_core::Time;
 use millpond_lab::address;
 use millpond_lab::output::{Output, Sink};
@@ -194,9 +194,7 @@ pub fn files(command: &str) -> Vec<PathBuf> {
 }
 
 fn order(at: Time, host: u32, order: Order, orders: &mut Orders) {
-    let mut bytes = Vec::new();
-    order.write(&mut bytes);
-    orders.push((at, host, bytes));
+    orders.push((at, host, wire::bytes(&order)));
 }
 
 #[cfg(test)]

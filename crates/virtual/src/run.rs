@@ -15,7 +15,7 @@ use crate::modelled::{self, Collected, Modelled};
 use crate::programs::{self, COMMAND_MAX, Programs};
 use crate::watch::Watch;
 use crate::{image, kernels, memory};
-use millpond_agent::wire::{Order, Report};
+use millpond_agent::wire::{self, Order, Report};
 use millpond_core::Time;
 use millpond_core::random::mix64;
 use millpond_core::registry::Choice;
@@ -125,7 +125,7 @@ fn control(host: u32) -> Mac {
 /// The orders for a host's agent before the plan's time begins.
 fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
-    let mut order = |order: Order| order.pack(&mut frames);
+    let mut order = |order: Order| wire::pack(&order, &mut frames);
     let congestion = kernel::congestion(&plan.transport_kind, true);
     let keys = kernel::settings(plan).into_iter().chain([
         ("tcp_congestion_control", congestion.to_string()),
@@ -209,7 +209,7 @@ impl Steering for Traffic<'_, '_> {
         orders: &mut Orders,
     ) -> Result<(), String> {
         loop {
-            match Report::read(&mut report) {
+            match wire::read(&mut report) {
                 Ok(Some(Report::Output { program, stream, bytes })) => {
                     let console = self.console.as_mut();
                     if !console.is_some_and(|it| it.wrote(program, &bytes))
@@ -345,12 +345,13 @@ fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
         |said| {
             let (host, mut report) = (said.host, &said.bytes[..]);
             let mut orders = Vec::new();
-            while let Ok(Some(report)) = Report::read(&mut report) {
+            while let Ok(Some(report)) = wire::read(&mut report) {
                 match report {
                     Report::Hello => orders.extend(preparation(plan, host)),
                     Report::Ready => match limits::apply(plan, host) {
                         Some(command) => {
-                            Order::Run { program: limits::APPLY, command }.pack(&mut orders);
+                            let order = Order::Run { program: limits::APPLY, command };
+                            wire::pack(&order, &mut orders);
                         }
                         None => is_ready(),
                     },

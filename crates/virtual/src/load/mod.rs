@@ -23,7 +23,7 @@ mod sampling;
 mod tests;
 
 use crate::calendar::Orders;
-use millpond_agent::wire::{Order, Report};
+use millpond_agent::wire::{self, Order, Report};
 use millpond_core::Time;
 use millpond_lab::load::connection::{self, Side};
 use millpond_lab::load::info::{Socket, TcpInfo};
@@ -289,7 +289,5 @@ pub fn kernels(plan: &Plan) -> impl Iterator<Item = u32> + Clone + '_ {
 
 /// An order of one message.
 fn order(at: Time, host: u32, order: &Order, orders: &mut Orders) {
-    let mut bytes = Vec::new();
-    order.write(&mut bytes);
-    orders.push((at, host, bytes));
+    orders.push((at, host, wire::bytes(order)));
 }

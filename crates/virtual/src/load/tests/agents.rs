@@ -6,7 +6,7 @@ use super::{assert_like_the_simulator, bytes};
 use crate::calendar::Orders;
 use crate::image;
 use crate::load::{Load, PORT};
-use millpond_agent::wire::{FRAME_MAX, Order, Report};
+use millpond_agent::wire::{self, FRAME_MAX, Order, Report};
 use millpond_core::Time;
 use millpond_lab::address;
 use millpond_lab::load::Counts;
@@ -98,7 +98,7 @@ impl Agents {
             let (_, length) = recv(socket, &mut frame[..], RecvFlags::empty()).unwrap();
             assert!(length > 0, "the agent of host {host} has ended");
             let mut bytes = &frame[..length];
-            while let Some(report) = Report::read(&mut bytes).unwrap() {
+            while let Some(report) = wire::read(&mut bytes).unwrap() {
                 self.reports.push_back((host, report));
             }
         }
@@ -122,7 +122,7 @@ impl Agents {
     fn obey(&mut self, orders: &mut Orders) {
         for (_, host, bytes) in orders.drain(..) {
             self.order(host, &bytes);
-            if matches!(Order::read(&mut &bytes[..]), Ok(Some(Order::Await { .. }))) {
+            if matches!(wire::read(&mut &bytes[..]), Ok(Some(Order::Await { .. }))) {
                 self.prepare(host, &[]);
             }
         }
@@ -131,7 +131,7 @@ impl Agents {
     /// Has an agent do these, and waits for it.
     fn prepare(&mut self, host: u32, orders: &[Order]) {
         let mut frames = Vec::new();
-        orders.iter().chain([&Order::Prepare]).for_each(|order| order.pack(&mut frames));
+        orders.iter().chain([&Order::Prepare]).for_each(|order| wire::pack(order, &mut frames));
         frames.iter().for_each(|frame| self.order(host, frame));
         self.wait_for(host, &Report::Ready);
     }

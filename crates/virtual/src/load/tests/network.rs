@@ -2,7 +2,7 @@
 //! connection is alone.
 
 use crate::calendar::Orders;
-use millpond_agent::wire::{Order, Report};
+use millpond_agent::wire::{self, Order, Report};
 use millpond_core::Time;
 use millpond_lab::address;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +126,7 @@ impl Network {
     pub fn obey(&mut self, orders: &mut Orders) {
         for (at, host, bytes) in orders.drain(..) {
             let mut bytes = &bytes[..];
-            while let Some(order) = Order::read(&mut bytes).unwrap() {
+            while let Some(order) = wire::read::<Order>(&mut bytes).unwrap() {
                 self.obey_one(at, host, order);
             }
         }
