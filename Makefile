@@ -18,7 +18,7 @@ help:
 	@echo "make test       all tests"
 	@echo "make test-full  and those that take minutes"
 	@echo "make setup-virtual  the kernel of world virtual: Linux for User Mode, some minutes, once"
-	@echo "make lint       formatting, style of sentences, clippy, licences of dependencies"
+	@echo "make lint       formatting, style of sentences, budget of lines, clippy, licences of dependencies"
 	@echo "make bench      speed against ns-3 and htsim, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
@@ -158,6 +158,7 @@ fuzz: setup-fuzz
 lint: setup
 	cargo fmt --all --check
 	python3 scripts/style.py
+	python3 scripts/size.py --check
 	python3 scripts/drawings.py --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p millpond-cli --no-default-features --all-targets --locked -- -D warnings

@@ -18,8 +18,14 @@ LIMITS = ROOT / "scripts/size.max"
 MODULE = re.compile(r"(\s*)(?:pub(?:\([^)]*\))? )?mod \w+\s*([{;])")
 
 
-def without_tests(lines):
-    """The lines of a file that belong to no module of tests."""
+def is_test(path):
+    """Whether a source of `crates/*/src` is a test as a whole."""
+    inner = path.relative_to(ROOT / "crates").parts
+    return "tests" in inner[2:-1] or path.name == "tests.rs" or path.name.endswith("_tests.rs")
+
+
+def without_tests(lines, blank=False):
+    """The lines of a file that belong to no module of tests; `blank` keeps their numbers."""
     kept, at = [], 0
     while at < len(lines):
         if lines[at].strip() == "#[cfg(test)]":
@@ -28,11 +34,12 @@ def without_tests(lines):
                 head += 1
             module = MODULE.match(lines[head]) if head < len(lines) else None
             if module:
-                at = head + 1
+                begin, at = at, head + 1
                 if module[2] == "{":
                     while at < len(lines) and lines[at] != module[1] + "}":
                         at += 1
                     at += 1
+                kept += [""] * (at - begin) if blank else []
                 continue
         kept.append(lines[at])
         at += 1
@@ -43,9 +50,9 @@ def sizes():
     """By crate: files, lines, lines of code."""
     found = {}
     for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
-        inner = path.relative_to(ROOT / "crates").parts
-        if "tests" in inner[2:-1] or path.name == "tests.rs" or path.name.endswith("_tests.rs"):
+        if is_test(path):
             continue
+        inner = path.relative_to(ROOT / "crates").parts
         lines = without_tests(path.read_text(encoding="utf-8").splitlines())
         is_code = [line.strip() and not line.lstrip().startswith("//") for line in lines]
         files, every, code = found.get(inner[0], (0, 0, 0))

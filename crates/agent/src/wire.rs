@@ -1,7 +1,8 @@
 //! Orders of the world and reports of agents, as bytes.
 //!
-//! A message is its length (16 bits, little-endian) and a body in postcard's encoding. A frame holds
-//! whole messages, one after another, and may end with zeros, since Ethernet pads short frames.
+//! A message is its length (16 bits, little-endian) and a body in postcard's encoding. A frame
+//! holds whole messages, one after another, and may end with zeros, since Ethernet pads short
+//! frames.
 //!
 //! Invariant: [`read`] returns the messages that [`bytes`] has written, and rejects other bytes.
 
