@@ -92,7 +92,7 @@ heatmap: setup-sim
 	./target/release/millpond reproduce combinations
 	python3 scripts/heatmap.py out/reproduce-combinations docs/img/combinations.svg
 
-# The book's drawings: of the reference, of crates' dependencies, and of two runs. `make lint` compares
+# The book's drawings: of places, of crates' dependencies, and of two runs. `make lint` compares
 # the first two with their sources. MILLPOND=FILE runs a program that is built already.
 drawings: setup-sim
 	[ -n "$(MILLPOND)" ] || cargo build --release --locked -p millpond-cli --no-default-features

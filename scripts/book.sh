@@ -1,10 +1,31 @@
 #!/usr/bin/env bash
-# Builds the book into out/book, and checks that no link in it is dead. mdBook turns a link to a file
-# outside of docs/ into one to a page that it does not make; here such a link leads to the file in the
-# repository again.
+# Builds the book into out/book, and checks that no link in it is dead. Its pages are those of docs/,
+# the reference as the program prints it, and a list of the mechanisms in the summary. mdBook turns a
+# link to a file outside of docs/ into one to a page that it does not make; here such a link leads to
+# the file in the repository again.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source=target/book
+rm -rf "$source"
+mkdir -p target
+cp -r docs "$source"
+# MILLPOND=FILE runs a program that is built already.
+if [[ -n ${MILLPOND:-} ]]; then
+    "$MILLPOND" reference >"$source/reference.md"
+else
+    cargo run --quiet --locked -p millpond-cli --no-default-features -- reference >"$source/reference.md"
+fi
+while IFS= read -r line; do
+    if [[ $line == "<!-- "*" docs/mechanisms "* ]]; then
+        for page in docs/mechanisms/*.md; do
+            name=$(basename "$page" .md)
+            echo "- [$name](mechanisms/$name.md)"
+        done
+    else
+        echo "$line"
+    fi
+done <docs/SUMMARY.md >"$source/SUMMARY.md"
 target/tools/bin/mdbook build
 out=out/book
 

@@ -5,7 +5,7 @@
     python3 scripts/drawings.py packet-walk house   these alone
     python3 scripts/drawings.py --check             packet-walk and house as they are committed
 
-packet-walk reads docs/reference.md: a place whose key the reference lacks is an error. house reads
+packet-walk reads tests/stable/keys.txt: a place without a key there is an error. house reads
 crates/*/Cargo.toml: a crate without a place, or one that depends on a higher layer, is an error.
 incast-timeline runs scenarios/incast.toml with the program that MILLPOND names (default
 target/release/millpond) and has it drawn by `plot`. The other files follow the reader's light or
@@ -98,15 +98,15 @@ SYSTEMS = {
     "NRM": ("s4", "limits without a queue, on the way out and on the way in"),
     "Backdraft": ("s3", "a virtual switch in the place of ring and core, whose overlay pauses flows at their source"),
 }
-# Name, line below it, systems, and the key or heading that the reference has for it.
+# Name, line below it, systems, and the place or table in a scenario.
 SENDING = [
-    ("application", "writes data", (), "## `[[traffic]]`"),
-    ("transport", "makes segments", ("Backdraft",), "## `[transport]`"),
-    ("limit", "passes or refuses", ("NRM",), "## `[[limit]]`"),
-    ("importance", "green or red", ("TLT",), "## `transport.importance`"),
-    ("rank", "first or later", ("Canary",), "## `transport.rank`"),
-    ("label", "the path to take", ("Presto",), "## `edge.load-balancing`"),
-    ("NIC queue", "sends packets", (), "## `[host.nic]`"),
+    ("application", "writes data", (), "traffic"),
+    ("transport", "makes segments", ("Backdraft",), "transport"),
+    ("limit", "passes or refuses", ("NRM",), "limit"),
+    ("importance", "green or red", ("TLT",), "transport.importance"),
+    ("rank", "first or later", ("Canary",), "transport.rank"),
+    ("label", "the path to take", ("Presto",), "edge.load-balancing"),
+    ("NIC queue", "sends packets", (), "host.nic"),
 ]
 PLACES = [
     ("path", ("Presto", "Canary")), ("admission", ("TLT", "Canary")), ("buffer", ()),
@@ -114,13 +114,13 @@ PLACES = [
 ]
 BELOW = ["deflection", "overflow", "pause"]
 RECEIVING = [
-    ("ring", "holds packets", (), "### `stock-gro`"),
-    ("core", "polls the ring", (), "## `[host.receive-cpu]`"),
-    ("receive offload", "merges packets", ("Presto",), "## `host.receive-offload`"),
-    ("order", "waits for gaps", ("Canary",), "## `transport.ordering`"),
-    ("limit", "passes or drops", ("NRM",), "## `[[limit]]`"),
-    ("transport", "acknowledges", (), "## `[transport]`"),
-    ("application", "reads data", (), "## `[[application]]`"),
+    ("ring", "holds packets", (), "host.receive-offload"),
+    ("core", "polls the ring", (), "host.receive-cpu"),
+    ("receive offload", "merges packets", ("Presto",), "host.receive-offload"),
+    ("order", "waits for gaps", ("Canary",), "transport.ordering"),
+    ("limit", "passes or drops", ("NRM",), "limit"),
+    ("transport", "acknowledges", (), "transport"),
+    ("application", "reads data", (), "application"),
 ]
 STAGE, STEP = 116, 129
 
@@ -190,13 +190,12 @@ def switch(y):
 
 
 def packet_walk():
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    wanted = [key for *_, key in SENDING + RECEIVING]
-    wanted += [f"## `switch.{name}`" for name in [name for name, _ in PLACES] + BELOW]
-    wanted += ["## `edge.virtual-switch`"]
-    lost = [key for key in wanted if not re.search(f"^{re.escape(key)}", reference, re.M)]
+    keys = (ROOT / "tests/stable/keys.txt").read_text(encoding="utf-8")
+    wanted = [key for *_, key in SENDING + RECEIVING] + ["edge.virtual-switch"]
+    wanted += [f"switch.{name}" for name in [name for name, _ in PLACES] + BELOW]
+    lost = [key for key in wanted if not re.search(rf"^{re.escape(key)}(?:[.:]|$)", keys, re.M)]
     if lost:
-        sys.exit(f"docs/reference.md: no heading {lost[0]}: has scripts/drawings.py its old name?")
+        sys.exit(f"tests/stable/keys.txt: no key of {lost[0]}: has scripts/drawings.py its old name?")
     tops = [14, 170, 446]
     parts = [
         band(40, tops[0], 908, 116, "Sending host"),

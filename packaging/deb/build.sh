@@ -63,6 +63,7 @@ find docs scenarios -type f -print0 | while IFS= read -r -d '' file; do
     *) put "$file" "usr/share/doc/millpond/examples/$(dirname "$file")" ;;
     esac
 done
+"$binary" reference >"$doc/docs/reference.md"
 # Pages link to ../scenarios.
 ln -s examples/scenarios "$doc/scenarios"
 python3 packaging/deb/links.py "$doc"
