@@ -3,7 +3,7 @@
 //! A queue's word has three bits, so that each transition is one operation and all of them are
 //! totally ordered:
 //!
-//! | | who | what | answer |
+//! | | caller | change | answer |
 //! |---|---|---|---|
 //! | ring | producer, after it published data | sets ARMED | if new, the token joins the ring |
 //! | take | consumer, with the token | PAUSED: sets PARKED; else clears ARMED | parked, or served |
@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 const ARMED: u32 = 1;
 const PAUSED: u32 = 2;
 const PARKED: u32 = 4;
-/// A place of the ring that nobody has written.
+/// An empty place of the ring.
 const EMPTY: u32 = 0;
 
 /// Among the words: where the next token goes; whether the consumer sleeps; the queues' words. The
@@ -34,8 +34,8 @@ const TAIL: usize = 0;
 const SLEEPING: usize = LINE;
 const QUEUES: usize = 2 * LINE;
 
-/// How often a word may change under the consumer's hands: producers and pausers change it a few
-/// times, and who changes it without end must not keep the consumer.
+/// How often the consumer retries a word that changes meanwhile. Producers and pausers change it a
+/// few times; a process that changes it without end must not hold the consumer.
 const TRIES: u32 = 64;
 
 /// Wakes the consumer: a pipe on Linux.
@@ -91,11 +91,10 @@ impl<W, M> Doorbells<W, M> {
 }
 
 impl<W: Wake, M: AsRef<[AtomicU32]>> Doorbells<W, M> {
-    /// Over words that are zero, or that another thread or process rings with already; as many as
-    /// [`Doorbells::words`] says.
+    /// Over words that are zero, or that another thread or process rings with already.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer than [`Doorbells::words`].
     pub fn over(words: M, queues: u32, wake: W) -> Doorbells<W, M> {
         assert!(
             words.as_ref().len() >= Doorbells::<W, M>::words(queues),
@@ -174,7 +173,7 @@ impl Consumer {
     /// named to [`Consumer::more`]. Data that is published from now on rings again. Costs the same
     /// however many queues there are.
     pub fn next<W: Wake, M: AsRef<[AtomicU32]>>(&mut self, bells: &Doorbells<W, M>) -> Option<u32> {
-        // Each queue has one token. More of them are somebody's who writes what he likes.
+        // Each queue has one token. A process that writes at will can add more.
         for _ in 0..=bells.queues {
             self.is_lists_turn = !self.is_lists_turn;
             let queue = if self.is_lists_turn {

@@ -4,7 +4,7 @@
 //! Prevents the Slow Receiver Problem, NSDI 2022) gives each core a doorbell queue, into which
 //! producers put messages about data queues. The authors' messages carry counts, are staged, and
 //! are lost where staging is full. Here the state is level-triggered and the message
-//! edge-triggered: a queue that is *armed* has exactly one token, and who arms it makes the token.
+//! edge-triggered: a queue that is *armed* has exactly one token, made by the thread that arms it.
 //! So a ring with as many places as there are queues never overflows, and nothing is staged or
 //! counted.
 //!
@@ -12,8 +12,8 @@
 //! no data queues: those are the driver's. The words that threads share may lie in memory that
 //! processes share: `millpond-port` is the driver that keeps them there.
 //!
-//! Invariants, held by loom in `tests/models.rs`: a queue that has something, is not paused and is
-//! served by nobody is in the ring or in the consumer's list; a consumer sleeps only if nothing is.
+//! Invariants, held by loom in `tests/models.rs`: a queue with data that is neither paused nor
+//! being served is in the ring or in the consumer's list; a consumer sleeps only if both are empty.
 
 mod bells;
 #[cfg(test)]

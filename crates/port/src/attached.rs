@@ -60,8 +60,8 @@ impl Bell {
             sleeper: Sleeper(fd),
         }
     }
-    /// Takes note of the ring: what comes from now on rings again.
-    fn hear(&mut self) {
+    /// Clears the doorbell: frames and buffers that come later ring again.
+    fn clear(&mut self) {
         self.awake();
         while self.consumer.next(&self.words).is_some() {}
     }
@@ -217,14 +217,14 @@ impl Attached {
         count
     }
 
-    /// Whether the application may sleep until the readable descriptor says something.
+    /// Whether the application may sleep until the readable descriptor is ready.
     pub fn arm_readable(&mut self) -> bool {
-        self.readable.hear();
+        self.readable.clear();
         matches!(self.received.peek(), Ok(None)) && self.readable.may_sleep()
     }
     /// The same of the writable one.
     pub fn arm_writable(&mut self) -> bool {
-        self.writable.hear();
+        self.writable.clear();
         let before = self.free.len();
         self.reap();
         self.free.len() == before && self.writable.may_sleep()

@@ -1,9 +1,9 @@
-//! How an application and a switch come together: a socket, over which the switch hands memory and
-//! pipes, and by whose end each learns of the other's.
+//! Connecting an application to a switch: a socket, over which the switch passes memory and pipes.
+//! If it closes, the other side has ended.
 //!
-//! Pipes wake who sleeps. An eventfd would do as well, were it not for its flags: they belong to
-//! the open file, which both sides share. An application could make it blocking and fill its
-//! counter, and the switch would hang in its write. A pipe's two ends are two open files.
+//! Pipes wake a sleeping side. The flags of an eventfd belong to the open file, which both sides
+//! share: an application could make it blocking and fill its counter, and the switch would hang in
+//! its write. A pipe's two ends are two open files.
 //!
 //! Invariant: the switch never waits for an application here.
 
@@ -35,13 +35,13 @@ pub struct Parts<T> {
     pub writable: T,
 }
 
-/// Wakes who reads the other end of a pipe.
+/// Wakes the reader of a pipe.
 #[derive(Debug)]
 pub struct Waker(pub OwnedFd);
 
 impl Wake for Waker {
     fn wake(&self) {
-        // A full pipe wakes as well; one without a reader has nobody to be woken.
+        // A full pipe wakes as well; without a reader there is no sleeper.
         let _ = rustix::io::write(&self.0, &[1]);
     }
 }
@@ -91,23 +91,23 @@ pub fn send(
     rustix::net::sendmsg(socket, &[IoSlice::new(&hello.write())], &mut ancillary, flags).map(|_| ())
 }
 
-/// The switch's answer, and what it hands over with that.
-pub type Said = (Hello, Option<Parts<OwnedFd>>);
+/// The switch's answer, with the memory and pipes if it accepts.
+pub type Answer = (Hello, Option<Parts<OwnedFd>>);
 
 /// Receives the switch's hello with its file descriptors. Returns `None` if the switch closed the
 /// socket without one.
 ///
 /// # Errors
 /// The socket has no message or fails, or the message is no hello of this version.
-pub fn receive(socket: impl AsFd) -> Result<Option<Said>, String> {
+pub fn receive(socket: impl AsFd) -> Result<Option<Answer>, String> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut room);
     let mut bytes = [0; HELLO_BYTES];
-    let told = {
+    let received = {
         let parts = &mut [IoSliceMut::new(&mut bytes)];
         rustix::net::recvmsg(socket, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
     };
-    let length = told.map_err(|e| format!("the switch does not answer: {e}"))?.bytes;
+    let length = received.map_err(|e| format!("the switch does not answer: {e}"))?.bytes;
     if length == 0 {
         return Ok(None);
     }

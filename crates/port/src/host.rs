@@ -1,10 +1,10 @@
 //! The switch's end of the memory that it shares with an application.
 //!
-//! Everything in that memory may have been written by somebody who means harm. So each word is read
-//! once for a decision, and checked; a frame is copied, and the copy is what is looked at; what the
-//! switch has promised (who is paused, which buffer is whose) it keeps in its own memory; each call
-//! ends after a bounded number of steps. An application that breaks the rules gets its frames lost,
-//! late or garbled, or loses its port ([`Corrupt`]).
+//! A malicious process may have written any byte of that memory. So the switch reads each word once
+//! for a decision, and checks it. It copies a frame and looks at the copy. Paused flows and the
+//! owners of buffers are in its own memory. Each call ends after a bounded number of steps. An
+//! application that breaks the rules gets its frames lost, late or garbled, or loses its port
+//! ([`Corrupt`]).
 //!
 //! A flow that is paused stays in its ring: the application's own memory, which it fills until it
 //! gets [`crate::Unsent::WouldBlock`].
@@ -73,7 +73,7 @@ pub struct Host {
     received: ring::Producer<Words<AtomicU64>>,
     received_bell: Doorbells<Waker, Words<AtomicU32>>,
     receive_buffers: Area,
-    /// Receive buffers that nobody has.
+    /// Free receive buffers.
     free: Vec<u32>,
     /// By receive buffer: whether the application has it.
     is_lent: Vec<bool>,
@@ -246,7 +246,7 @@ impl Host {
     /// The frame of a buffer has left the switch; [`Host::flush`] notifies the application.
     pub fn finish(&mut self, buffer: u32) {
         if std::mem::replace(&mut self.is_posted[buffer as usize], false) {
-            // There is a place for each buffer; who does not read what was finished loses it.
+            // Each buffer has a place; an application that does not read `finished` loses it.
             self.finished.push_blindly(Descriptor { buffer, length: 0, tag: 0 }.word());
             self.has_finished = true;
         }

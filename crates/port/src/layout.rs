@@ -225,7 +225,7 @@ impl Descriptor {
     pub fn word(self) -> u64 {
         u64::from(self.buffer) | u64::from(self.length) << 32 | u64::from(self.tag) << 48
     }
-    /// From a word. Any word is a descriptor; [`Descriptor::fits`] says if it may be one.
+    /// From a word. Any word is a descriptor; [`Descriptor::fits`] checks it against the sizes.
     #[inline]
     pub fn of(word: u64) -> Descriptor {
         Descriptor { buffer: word as u32, length: (word >> 32) as u16, tag: (word >> 48) as u16 }
@@ -242,14 +242,14 @@ impl Descriptor {
     }
 }
 
-/// A switch's answer to who attaches, before the file descriptors.
+/// A switch's answer to an attaching application, before the file descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hello {
     /// The memory and the pipes are with this message.
     Welcome(Sizes),
     /// Another application is attached.
     Busy,
-    /// The peer is none of those who may.
+    /// The peer has no permission.
     Denied,
 }
 
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_told() {
+    fn errors_name_sizes_that_are_out_of_bounds() {
         let bad = |change: fn(&mut Sizes)| {
             let mut sizes = Sizes::default();
             change(&mut sizes);

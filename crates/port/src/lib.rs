@@ -4,7 +4,8 @@
 //! without a system call, unless one of the two sleeps. It sends by *flows*: each has a ring of its
 //! own, so a flow whose receiver is slow is paused and blocks no other (Sanaee, Shahinfar, Antichi,
 //! Stephens: Backdraft: a Lossless Virtual Switch that Prevents the Slow Receiver Problem, NSDI
-//! 2022). No frame is lost between two such ports: who sends too much gets [`Unsent::WouldBlock`].
+//! 2022). No frame is lost between two such ports: a sender ahead of its receiver gets
+//! [`Unsent::WouldBlock`].
 //!
 //! ```no_run
 //! let mut port = millpond_port::Port::attach("/run/millpond/web.sock")?;
@@ -49,7 +50,7 @@ pub use port::Port;
 /// Why a port cannot be attached to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens there.
+    /// No switch listens there.
     #[error("no switch is at {path}: {reason}")]
     Absent {
         /// Where.

@@ -97,7 +97,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nobody refers to it any more.
+        // SAFETY: it was mapped with this length, and no reference is left.
         let _ = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.length) };
     }
 }

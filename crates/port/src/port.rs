@@ -30,7 +30,7 @@ const LOOK_EVERY: u32 = 1024;
 #[derive(Debug)]
 enum State {
     Attached(Box<Attached>),
-    /// Waiting for the switch to say hello, since then.
+    /// Waiting for the switch's hello, since then.
     Asking(OwnedFd, Instant),
     Away,
 }
@@ -184,7 +184,7 @@ impl Port {
     pub fn writable_fd(&self) -> BorrowedFd<'_> {
         self.writable.as_fd()
     }
-    /// Asks to be woken. `false`: there are frames already, and nobody will.
+    /// Requests a wake-up. `false`: there are frames already, and no wake-up follows.
     pub fn arm_readable(&mut self) -> bool {
         self.look();
         match &mut self.state {
@@ -226,7 +226,7 @@ impl Port {
         self.idle_calls = 0;
         if let State::Attached(attached) = &self.state {
             let fds = &mut [PollFd::new(&attached.socket, PollFlags::IN)];
-            // The switch says nothing more: what is readable is its end.
+            // The switch sends nothing more: the socket is readable when it ends.
             if matches!(poll(fds, Some(&timespec(Duration::ZERO))), Ok(0) | Err(_)) {
                 return;
             }
@@ -268,7 +268,7 @@ impl Port {
         Ok(socket)
     }
 
-    /// Hears what the switch says.
+    /// Reads the switch's hello.
     fn meet(&mut self, socket: OwnedFd) -> Result<(), Error> {
         let (sizes, parts) = match channel::receive(&socket).map_err(Error::Protocol)? {
             Some((Hello::Welcome(sizes), Some(parts))) => (sizes, parts),

@@ -1,4 +1,4 @@
-//! A ring of 64-bit words with one producer and one consumer, who need not trust each other.
+//! A ring of 64-bit words with one producer and one consumer, which need not trust each other.
 //!
 //! Each side keeps its own count to itself and publishes a copy. It reads the other's, and finds a
 //! count that cannot be. `crate::sync` is std's atomics, or loom's in the models.
@@ -52,10 +52,10 @@ fn mask(words: &[AtomicU64], places: usize) -> u64 {
 }
 
 impl<M: AsRef<[AtomicU64]>> Producer<M> {
-    /// Of a ring that nobody has written to.
+    /// Of a ring without any entry.
     ///
     /// # Panics
-    /// If `places` is no power of two, or there are fewer words than [`words`] says.
+    /// If `places` is no power of two, or there are fewer than [`words`] of them.
     pub fn new(words: M, places: usize) -> Producer<M> {
         let mask = mask(words.as_ref(), places);
         Producer { words, mask, tail: 0, head: 0 }
@@ -82,7 +82,7 @@ impl<M: AsRef<[AtomicU64]>> Producer<M> {
         self.words.as_ref()[PLACES + (self.tail & self.mask) as usize].store(word, Relaxed);
         self.tail += 1;
     }
-    /// As [`Producer::push`], for who knows that there is room without the consumer's count.
+    /// As [`Producer::push`], without a look at the consumer's count: the caller has ensured room.
     #[inline]
     pub fn push_blindly(&mut self, word: u64) {
         self.push(word);
@@ -99,7 +99,7 @@ impl<M: AsRef<[AtomicU64]>> Consumer<M> {
     /// Of a ring of which nothing was taken.
     ///
     /// # Panics
-    /// If `places` is no power of two, or there are fewer words than [`words`] says.
+    /// If `places` is no power of two, or there are fewer than [`words`] of them.
     pub fn new(words: M, places: usize) -> Consumer<M> {
         let mask = mask(words.as_ref(), places);
         Consumer { words, mask, head: 0, tail: 0 }

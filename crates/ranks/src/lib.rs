@@ -2,8 +2,8 @@
 //!
 //! A [`collective`] is a schedule: each rank of it takes steps, and a step waits for messages,
 //! computes, and sends messages. A [`program`] is a graph of operations for each rank. Both are
-//! [`Work`], which a [`Rank`] does. It names neither hosts nor packets; who carries the messages is
-//! a [`Driver`].
+//! [`Work`], which a [`Rank`] does. It names neither hosts nor packets: a [`Driver`] carries the
+//! messages.
 //!
 //! Invariant: nothing here reads a clock or draws at run time. A worker's actions depend on its job
 //! and on the times and messages that its driver reports.

@@ -1,6 +1,6 @@
 //! A rank at its work, be that a collective or a program.
 //!
-//! Invariant: a driver need not know which of the two it drives.
+//! Invariant: a driver calls both in the same way.
 
 use crate::computations::Computations;
 use crate::driver::{Driver, Message, Span};

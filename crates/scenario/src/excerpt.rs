@@ -80,7 +80,7 @@ impl SourceCode for Excerpt {
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let inner = self.text.read_span(span, lines_before, lines_after)?;
-        // Asked for no context, it is asked for the place.
+        // A reader of the place alone requests no context.
         let column =
             if lines_before == 0 && lines_after == 0 { self.column } else { inner.column() };
         let (line, count) = (inner.line() + self.before, inner.line_count());

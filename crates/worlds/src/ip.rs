@@ -43,7 +43,7 @@ fn feed(options: &[&str], lines: &str) -> Result<(), Error> {
         command.args(options).args(["-batch", "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
-        // One that has ended already says why.
+        // A command that has ended already has an error.
         let _ = child.stdin.take().map(|mut stdin| stdin.write_all(lines.as_bytes()));
         child.wait_with_output()
     };

@@ -71,9 +71,9 @@ drops! {
     Replayed = "replayed",
     /// The peer and this process have not agreed on a session yet.
     NoSession = "no-session",
-    /// A MAC control frame that says nothing known.
+    /// A MAC control frame with an unknown opcode or form.
     BadControl = "bad-control",
-    /// Its source is another's who is alive, or none of those that its port may have.
+    /// Its source is in use elsewhere, or not among those that its port may have.
     ForeignSource = "foreign-source",
     /// Its IP, ARP or neighbour discovery claims an address that its port does not have.
     SourceGuard = "source-guard",

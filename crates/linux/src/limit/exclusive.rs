@@ -1,8 +1,7 @@
-//! Programs of others that keep ours from a cgroup: one that was attached to be the only one there
-//! and below, or one that others may replace and not join. The kernel says of both no more than
-//! that it is not permitted.
+//! Programs of others that exclude ours from a cgroup: attached as the only one there and below, or
+//! as one that others may replace and not join. The kernel's error for both is `EPERM`.
 //!
-//! Invariant: what cannot be found out is in nobody's way.
+//! Invariant: a failed query reports no such program.
 
 use super::cgroup::Cgroup;
 use libbpf_rs::query::ProgInfoIter;

@@ -1,5 +1,5 @@
 //! All ranks of a program over LogGOPS' network, in which nothing waits but ranks and their NICs.
-//! A message of a collective takes 2o + L + (s − 1)G, and occupies nobody.
+//! A message of a collective takes 2o + L + (s − 1)G, and occupies no cpu.
 //!
 //! Invariant: the finish times depend on the program and the parameters alone.
 

@@ -153,7 +153,8 @@ pub fn read(bytes: &[u8]) -> Result<Program, ProgramError> {
 }
 
 impl RankProgram {
-    /// A rank's operations, with edges: who waits, for which, and whether for its beginning alone.
+    /// A rank's operations, with edges: the waiting one, the awaited one, and whether its beginning
+    /// is enough.
     fn new(
         mut operations: Vec<Operation>,
         labels: Vec<String>,

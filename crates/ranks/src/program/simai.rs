@@ -3,7 +3,7 @@
 //! The first line names the policy and the parallelism, the second the number of layers; a layer
 //! has twelve fields. An iteration goes forward over the layers, each with its computation and then
 //! its collective. It goes back from the last: input gradient with its collective, then weight
-//! gradient, whose collective nobody waits for but the layer's next forward pass. Sizes are a
+//! gradient, whose collective only the layer's next forward pass waits for. Sizes are a
 //! collective's whole buffer.
 //!
 //! All ranks run the same layers. Ranks are numbered by tensor, then data, then pipeline stage. The
@@ -314,7 +314,7 @@ fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> 
             chain.compute(weight.compute, None);
             *reduced = weight.collective.and_then(|it| chain.call(it));
             if *update > 0 {
-                // It waits for the gradient, and nobody but the layer waits for it.
+                // It waits for the gradient, and only the layer waits for it.
                 let before = chain.last;
                 chain.last = reduced.or(before);
                 *reduced = Some(chain.push(Action::Compute, *update, None));

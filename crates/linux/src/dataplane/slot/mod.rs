@@ -1,9 +1,9 @@
-//! A port's place in the switch: what is known of the port, what waits for it, who looks on.
+//! A port's place in the switch: its state, the frames that wait for it, and its mirror.
 //!
-//! Its device takes a frame, or the frame waits (`egress`). A frame is written as it came where the
-//! port takes super-segments, and as whole packets where it does not.
+//! Its device takes a frame, or the frame waits (`egress`). The slot writes a frame as it came if
+//! the port takes super-segments, else as whole packets.
 //!
-//! Invariant: of one that waits nothing is lost silently, nor when the interface goes.
+//! Invariant: each lost frame is counted, also those that wait when the interface goes.
 
 mod applications;
 mod guests;
@@ -25,8 +25,8 @@ use super::vlan::{Vlans, untagged};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
 
-/// The least payload of a super-segment's packets, unless a port's configuration says otherwise;
-/// who has a longer header than payload sends nothing in earnest.
+/// The least payload of a super-segment's packets, unless a port's configuration has another. A
+/// sender with more header than payload sends no useful data.
 pub const GSO_LEAST: u16 = 256;
 
 /// One port and what is known of it.

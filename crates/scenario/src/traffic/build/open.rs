@@ -89,7 +89,7 @@ impl Builder<'_> {
         }
         self.open(p.count.filter(|_| stop == Time::END).map(|count| count.saturating_mul(ids)));
         if stop < Time::END {
-            // Less than one may still be one.
+            // An expectation below one can still draw one flow.
             self.drawn_ids +=
                 expected.max(1.0).min(p.count.unwrap_or(u64::MAX) as f64) * ids as f64;
         }
