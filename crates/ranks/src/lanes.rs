@@ -68,7 +68,8 @@ impl Lanes {
     pub fn arrived(
         &mut self,
         now: Time,
-        (lane, step): (u32, u32),
+        lane: u32,
+        step: u32,
         collective: &Collective,
         exit: &mut impl Exit,
     ) {

@@ -134,7 +134,8 @@ impl Rank {
     pub fn arrived(
         &mut self,
         now: Time,
-        (from, message): (u32, &Message),
+        from: u32,
+        message: &Message,
         work: &Work,
         driver: &mut impl Driver,
     ) {

@@ -95,7 +95,7 @@ impl Worker {
         match &mut self.lanes {
             Some(lanes) if round == self.round => {
                 let mut exit = OfRound { round, driver };
-                lanes.arrived(now, (lane, step), &job.collective, &mut exit);
+                lanes.arrived(now, lane, step, &job.collective, &mut exit);
                 self.go_on(now, job, driver);
             }
             _ => *self.early.entry(round).or_default().entry((lane, step)).or_insert(0) += 1,

@@ -74,7 +74,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Program, ProgramError> {
             let text = format!("rank {rank} is at {begin} to {end}, outside of the file");
             return Err(head.wrong(text));
         }
-        let own = one(bytes, (begin + 8, end + 8), rank, count)?;
+        let own = one(bytes, begin + 8, end + 8, rank, count)?;
         for (number, operation) in own.operations.iter().enumerate() {
             program.note_nic(rank, operation, || format!("operation {number}"));
         }
@@ -93,7 +93,8 @@ struct Successors {
 /// A rank between two places of the file.
 fn one(
     bytes: &[u8],
-    (begin, end): (u64, u64),
+    begin: u64,
+    end: u64,
     rank: u32,
     ranks: u32,
 ) -> Result<RankProgram, ProgramError> {

@@ -210,10 +210,10 @@ impl Executor {
             }
             self.due.pop();
             match due {
-                Due::Begin(operation) => self.begin(at, (number, operation), program, carrier),
+                Due::Begin(operation) => self.begin(at, number, operation, program, carrier),
                 Due::Depart(operation) => self.depart(at, operation, program, carrier),
                 Due::End(operation) => self.end(at, operation, program),
-                Due::Arrive(message) => self.take(at, (number, message), carrier),
+                Due::Arrive(message) => self.take(at, number, message, carrier),
                 Due::Choose => self.choose(at, program, carrier),
             }
         }
@@ -228,7 +228,8 @@ impl Executor {
     fn begin(
         &mut self,
         now: Time,
-        (number, operation): (u64, u32),
+        number: u64,
+        operation: u32,
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
@@ -291,7 +292,7 @@ impl Executor {
                 self.push(has, Due::Depart(operation));
             }
             Action::Collective { call } => {
-                self.begin_call(now, (operation, call, work.tag), program, carrier)
+                self.begin_call(now, operation, call, work.tag, program, carrier)
             }
             Action::Receive { from } => {
                 if let Some(message) = self.matching.post(operation, from, work.tag) {
@@ -307,7 +308,9 @@ impl Executor {
     fn begin_call(
         &mut self,
         now: Time,
-        (operation, call, number): (u32, u32, u32),
+        operation: u32,
+        call: u32,
+        number: u32,
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
@@ -332,14 +335,15 @@ impl Executor {
         program: &Program,
         carrier: &mut impl Carrier,
     ) {
-        let (key, of) = ((piece.groups, piece.number), (piece.lane, piece.step));
+        let key = (piece.groups, piece.number);
         let Some((operation, call, lanes)) = self.calls.get_mut(&key) else {
-            *self.early.entry(key).or_default().entry(of).or_insert(0) += 1;
+            let early = self.early.entry(key).or_default();
+            *early.entry((piece.lane, piece.step)).or_insert(0) += 1;
             return;
         };
         let collective = &program.calls[*call as usize].collective;
         let mut exit = OfCall { key, rank: self.rank, program, carrier };
-        lanes.arrived(now, of, collective, &mut exit);
+        lanes.arrived(now, piece.lane, piece.step, collective, &mut exit);
         if lanes.is_over() {
             let operation = *operation;
             self.calls.remove(&key);
@@ -367,7 +371,7 @@ impl Executor {
     }
 
     /// A message is taken by cpu and NIC, or waits for them.
-    fn take(&mut self, now: Time, (number, arrival): (u64, u64), carrier: &mut impl Carrier) {
+    fn take(&mut self, now: Time, number: u64, arrival: u64, carrier: &mut impl Carrier) {
         let Some(message) = self.arriving.get(&arrival).copied() else {
             return;
         };

@@ -102,9 +102,10 @@ impl Parallel {
 /// The first thing that is wrong, with its line.
 pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let first = lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
-    let parallel = head(first)?;
-    let mut notes = ignored(first);
+    let (place, first) =
+        lines.next().ok_or_else(|| ProgramError::at("line 1", "there is no policy"))?;
+    let parallel = head(place, first)?;
+    let mut notes = ignored(place, first);
     let (number, second) = lines.next().ok_or_else(|| {
         let text = "there is no number of layers in a line of its own";
         ProgramError::at("the end of the file", text)
@@ -147,7 +148,7 @@ pub fn read(text: &str, iterations: u32) -> Result<Program, ProgramError> {
 }
 
 /// Notes on the first line's keys that a run does not follow.
-fn ignored((number, line): (usize, &str)) -> Vec<String> {
+fn ignored(number: usize, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let pairs = words[1..].windows(2).filter(|pair| pair[0].ends_with(':'));
     let note = |pair: &[&str]| {
@@ -174,7 +175,7 @@ fn number_of(text: &str, line: usize, what: &str, most: u64) -> Result<u64, Prog
 }
 
 /// The first line.
-fn head((number, line): (usize, &str)) -> Result<Parallel, ProgramError> {
+fn head(number: usize, line: &str) -> Result<Parallel, ProgramError> {
     let wrong = |text: String| ProgramError::at(format!("line {number}"), text);
     let mut words = line.split_whitespace();
     let policy = words.next().unwrap_or_default();
@@ -271,7 +272,7 @@ impl Chain {
     }
 
     /// A collective, if there is anybody to do it with.
-    fn call(&mut self, (operation, division, bytes): (Op, Division, u64)) -> Option<u32> {
+    fn call(&mut self, operation: Op, division: Division, bytes: u64) -> Option<u32> {
         let ranks = self.parallel.size(division);
         if ranks < 2 {
             return None;
@@ -304,15 +305,15 @@ fn program(layers: &[([Part; 3], u64)], parallel: Parallel, iterations: u32) -> 
     for _ in 0..iterations {
         for (([forward, ..], _), reduced) in layers.iter().zip(&reduced) {
             chain.compute(forward.compute, *reduced);
-            let grown =
-                forward.collective.map(|(op, of, bytes)| (op, of, bytes.max(FORWARD_LEAST)));
-            chain.last = grown.and_then(|it| chain.call(it)).or(chain.last);
+            let call = |(op, of, bytes): (Op, _, u64)| chain.call(op, of, bytes.max(FORWARD_LEAST));
+            chain.last = forward.collective.and_then(call).or(chain.last);
         }
         for (([_, input, weight], update), reduced) in layers.iter().zip(&mut reduced).rev() {
             chain.compute(input.compute, None);
-            chain.last = input.collective.and_then(|it| chain.call(it)).or(chain.last);
+            chain.last =
+                input.collective.and_then(|(op, of, n)| chain.call(op, of, n)).or(chain.last);
             chain.compute(weight.compute, None);
-            *reduced = weight.collective.and_then(|it| chain.call(it));
+            *reduced = weight.collective.and_then(|(op, of, n)| chain.call(op, of, n));
             if *update > 0 {
                 // It waits for the gradient, and only the layer waits for it.
                 let before = chain.last;

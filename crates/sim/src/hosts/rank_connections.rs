@@ -279,7 +279,7 @@ impl Hosts {
             let Some(rank) = job.rank_at(shared.hosts_of(&opening).1) else { return };
             let from = job.sender(opening.flow);
             let call = |rank: &mut Rank, asked: &mut _| {
-                rank.arrived(now, (from, &posted.message), &job.work, asked);
+                rank.arrived(now, from, &posted.message, &job.work, asked);
             };
             self.call_rank(now, (opening.class, job, rank), call, fabric);
         }
