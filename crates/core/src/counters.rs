@@ -1,9 +1,9 @@
 //! Counts: the closed list of reasons for which a packet may be dropped, and what mechanisms count
 //! by name.
 //!
-//! A mechanism alone knows what it counts. It reports its counts by name ([`Named`]), and whoever
-//! carries them to the results knows neither names nor meanings: only how the counts of several
-//! instances become one number ([`Count`]).
+//! A mechanism reports its counts by name ([`Named`]). Code that carries them to the results has
+//! neither names nor meanings: only the rule by which the counts of several instances become one
+//! number ([`Count`]).
 //!
 //! Invariant: every packet that is injected is delivered, dropped for exactly one of these reasons,
 //! or in flight. Named counts are the same in whatever order instances report them.
@@ -25,7 +25,7 @@ pub enum DropReason {
     Color,
     /// Its queue refused it and no other would take it.
     NoDeflection,
-    /// It fitted the queue as the switch knew it, and not the queue as it was.
+    /// It fitted the switch's length of the queue, and not the true one.
     OverflowStale,
     /// It was removed from a queue for a more important one.
     Evicted,

@@ -194,7 +194,7 @@ pub enum UnitError {
     /// A sign other than a leading digit.
     #[error("{0:?} is negative, which no {1} can be")]
     Negative(String, &'static str),
-    /// The unit is none that this quantity knows.
+    /// The unit is none of this quantity.
     #[error("{text:?}: {unit:?} is not a unit of {what}; use one of {known}")]
     UnknownUnit {
         /// The whole text.
@@ -246,7 +246,7 @@ fn split(text: &str, what: &'static str) -> Result<(u128, u32, String), UnitErro
     Ok((value, fraction.len() as u32, t[end..].trim().to_string()))
 }
 
-/// How fine and how large a quantity may be, and what to say where it is not.
+/// How fine and how large a quantity may be, and the error beyond.
 struct Extent {
     step: &'static str,
     most: u64,

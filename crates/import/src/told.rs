@@ -5,7 +5,7 @@
 pub enum Fate {
     /// It is honoured: what it has become.
     Becomes(String),
-    /// It says what the other simulator writes, and where.
+    /// It names the files that the other simulator writes.
     Output,
     /// It has no effect there either, and why.
     Unused(String),

@@ -27,7 +27,7 @@ pub struct Sent {
     pub at: Time,
     /// Where: a switch and its port.
     pub to: (u32, u16),
-    /// Itself. It says how many of the records are its own.
+    /// Itself. It has the number of its own records.
     pub packet: Packet,
 }
 

@@ -336,8 +336,8 @@ fn collects_telemetry(plan: &Plan) -> bool {
     plan.transports().any(|kind| kind.demands().telemetry)
 }
 
-/// Whether receivers give credit, so that a mark at the port to a host says nothing: no other path
-/// would help there, and the receiver knows (uet-htsim).
+/// Whether receivers give credit, so that a mark at the port to a host is no sign: no other path
+/// would help there, and the receiver paces its credit (uet-htsim).
 fn gives_credit(plan: &Plan) -> bool {
     let gives = |kind: &TransportKind| match kind {
         TransportKind::Uet(params) => params.uet_control.has_credit(),
@@ -355,7 +355,8 @@ pub fn fast_ports(plan: &Plan, partitions: usize) -> bool {
     // Telemetry is complete after packets are on their way: nobody may copy them.
     let telemetry = !collects_telemetry(plan)
         || (partitions == 1 && plan.failures.is_empty() && plan.capture.taps.is_empty());
-    // A deflection asks whether other ports have room, which they know late of a shared memory.
+    // A deflection asks whether other ports have room; fast ports learn that late of a shared
+    // memory.
     let buffer = match switch.buffer {
         BufferParams::PerPort(_) => true,
         BufferParams::Shared(_) => Deflection::new(&switch.deflection).is_none(),

@@ -63,8 +63,8 @@ impl Cells {
         self.places.hosts[host as usize]
     }
 
-    /// The cell that an event is for. Flows that start and routes that change are pushed by those
-    /// who know where.
+    /// The cell that an event is for. Flows that start and routes that change are pushed to
+    /// their cells by the caller.
     fn of(&self, key: Key) -> u32 {
         let source = key.source() as usize;
         match key.class() {

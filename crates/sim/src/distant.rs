@@ -50,12 +50,12 @@ impl Distant {
         at.as_ps() >> SHIFT > self.horizon
     }
 
-    /// Puts in an event that belongs here. Says whether it is new.
+    /// Puts in an event that belongs here. Returns whether it is new.
     pub fn insert(&mut self, event: Event) -> bool {
         self.spans.entry(event.0.as_ps() >> SHIFT).or_default().insert(event)
     }
 
-    /// Takes an event back. Says whether it was here.
+    /// Takes an event back. Returns whether it was here.
     pub fn remove(&mut self, event: &Event) -> bool {
         let number = event.0.as_ps() >> SHIFT;
         let Some(span) = self.spans.get_mut(&number) else { return false };

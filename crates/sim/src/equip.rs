@@ -68,7 +68,7 @@ fn nic(plan: &Plan, host: HostId, rate: Rate) -> Nic {
     let site = plan.port_site(0, rate);
     let capacity = Capacity::new(buffer, &site);
     // A NIC that can be paused has a queue for each priority, or one would hold up the others, and
-    // one for each flow where flows are paused; what virtual switches tell each other goes before
+    // one for each flow where flows are paused; packets of virtual switches go before
     // data.
     let queue = match &plan.switch.queue {
         QueueParams::DynamicQueues(p) if Pause::new(&plan.switch.pause).stops_flows() => {

@@ -1,8 +1,8 @@
 //! An event: what is due ([`Due`]), as the key that orders it at equal times ([`Key`]).
 //!
 //! A key is 64 bits: the class, then the source (a link, an out-link or a host, by its number),
-//! then a sequence (a flow, a core, a target). This file alone knows how an event is laid out in
-//! it.
+//! then a sequence (a flow, a core, a target). The layout of an event in it is private to this
+//! file.
 //!
 //! Invariant: a key gives back the event that it was made of.
 

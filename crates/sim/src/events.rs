@@ -256,7 +256,7 @@ impl EventQueue {
         self.pass_at = distant.passed().saturating_sub(span).as_ps() >> self.shift;
     }
 
-    /// Makes the next bucket due, unless it begins at `end` or later. Says whether there is
+    /// Makes the next bucket due, unless it begins at `end` or later. Returns whether there is
     /// anything due.
     fn advance(&mut self, end: Time) -> bool {
         let near = self.next_bucket();

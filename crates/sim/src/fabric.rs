@@ -55,7 +55,7 @@ pub struct OutLink {
 pub struct Watched {
     /// The same link, not looked at: an out-link of its own, so that the usual case stays small.
     pub plain: u32,
-    /// Its rate, to know when a transmission began.
+    /// Its rate, to compute when a transmission began.
     pub rate: LinkRate,
     /// Propagation alone.
     pub delay: Time,

@@ -9,7 +9,7 @@
 //! Where switches do not follow labels they hash, and the edge writes a hash of flow and flowcell
 //! instead (the paper's Presto + ECMP).
 //!
-//! Invariant: what a list says depends on the plan and the time alone.
+//! Invariant: a list depends on the plan and the time alone.
 
 use millpond_core::edge::controller::{Entries, FabricLink, Network, Tree};
 use millpond_core::edge::flowcell::{LoadBalancingParams, Rule};

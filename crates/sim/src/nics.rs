@@ -1,8 +1,8 @@
 //! Which NICs a connection takes where hosts have several, and when it takes others.
 //!
 //! Failures and the times at which hosts and routes follow them are in the plan, so the answer is a
-//! function of the connection and the time. A host knows of its own links when `detect` is over, as
-//! the switch at the other end does. It knows of other hosts' links, and of links between switches,
+//! function of the connection and the time. A host follows its own links when `detect` is over, as
+//! the switch at the other end does. It follows other hosts' links, and links between switches,
 //! when the routes have changed (`converge`).
 //!
 //! Invariant: the answer does not depend on what a connection did before, nor on partitions.
@@ -111,7 +111,7 @@ impl Nics {
         std::iter::once(own).chain(further).collect()
     }
 
-    /// The pairs of two hosts' NICs that work at a time, as far as the host that asks knows.
+    /// The pairs of two hosts' NICs that work at a time, by the links that the asking host follows.
     fn working(
         &self,
         now: Time,

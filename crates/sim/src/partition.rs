@@ -84,8 +84,8 @@ impl Partition {
     }
 
     /// Takes in what all partitions, itself among them, left for it in the window before. Notes are
-    /// read in the order of flows: the order in which they were written would tell which hosts
-    /// share a partition.
+    /// read in the order of flows: the order in which they were written depends on which
+    /// hosts share a partition.
     pub fn take_in(&mut self, inbox: &mut [Mail]) {
         for mail in inbox.iter_mut().filter(|mail| !mail.is_empty()) {
             self.fabric.take_in(mail);
@@ -199,7 +199,7 @@ impl Partition {
         }
     }
 
-    /// A packet has reached its host: the ports on its way write what they did not know yet.
+    /// A packet has reached its host: the ports on its way write what is still missing.
     #[inline(never)]
     fn complete_telemetry(&mut self, id: PacketId) {
         let packets = &mut self.fabric.packets;

@@ -419,7 +419,7 @@ impl Stage {
         }
     }
 
-    /// Moves what partitions left for each other into their inboxes. Says whether there was
+    /// Moves what partitions left for each other into their inboxes. Returns whether there was
     /// anything.
     fn exchange(&self, partitions: &mut [std::sync::MutexGuard<'_, Partition>]) -> bool {
         let mut any = false;

@@ -152,7 +152,7 @@ fn root(parent: &mut [usize], mut node: usize) -> usize {
     node
 }
 
-/// From when on no failure begins or ends, and the switches know of all.
+/// From when on no failure begins or ends, and the switches follow all of them.
 pub fn settled(plan: &Plan) -> Time {
     let ends = plan.failures.iter().flat_map(|failure| {
         let known = failure.detect.max(failure.converge.unwrap_or_default());

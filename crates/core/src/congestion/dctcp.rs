@@ -174,7 +174,7 @@ impl Law for Dctcp {
         self.reno.add(window, growth.bytes, shared.mss);
     }
 
-    /// Step 9 for marks, RFC 5681 for loss, with another share where the scenario says so.
+    /// Step 9 for marks, RFC 5681 for loss, with another share where the scenario sets one.
     fn cut(&mut self, window: &mut Window, cut: &Cut, shared: &Shared<DctcpParams>) {
         self.reno.restart();
         if cut.cause != Cause::Mark {

@@ -1,4 +1,4 @@
-//! Homa's parameters (Montazeri et al., SIGCOMM 2018), and a control law that has nothing to say.
+//! Homa's parameters (Montazeri et al., SIGCOMM 2018), and a control law without any answer.
 //!
 //! The receivers decide how much may be in flight: they grant. The machines that do so are the
 //! simulator's (`sim::endpoint::homa`); here is what can be set, and that their family runs it. The

@@ -10,8 +10,8 @@
 //!
 //! With `multi-rate` each link of the way has a reference and stage of its own, and the least of
 //! the rates counts; without it the link with the largest u steers one rate. The window is the
-//! family's: a bandwidth-delay product, in proportion to the rate. The first acknowledgement only
-//! says from where on is counted.
+//! family's: a bandwidth-delay product, in proportion to the rate. The first acknowledgement
+//! only begins the count.
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate.
 

@@ -1,6 +1,6 @@
 //! The links on a queue pair's way, as the last answer's telemetry described them, and its round
 //! trips: HPCC and PowerTCP steer by the difference between two answers, and move their reference
-//! once a round trip. The first answer only says from where on is counted.
+//! once a round trip. The first answer only begins the count.
 //!
 //! A link of which two records do not follow each other in time, as where packets take several
 //! ways, has no difference. Released simulators' clocks would wrap.

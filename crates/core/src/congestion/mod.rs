@@ -1,6 +1,6 @@
 //! Control laws: *how much may be in flight, how fast may it leave, and when may the next?*
 //!
-//! A law is one file: its parameters, what it says of itself, and one connection's state behind
+//! A law is one file: its parameters, its declaration, and one connection's state behind
 //! [`Law`]. It is registered by one line below. A family of endpoints asks [`Control`], the closed
 //! enum of all laws; no other file names one.
 //!
@@ -10,7 +10,7 @@
 //! 3465 §2.2.
 //!
 //! The laws of queue pairs (RDMA) steer a rate. They begin at the rate of their host's link, and
-//! beside acknowledgements they may hear notifications, switches' telemetry and a timer of their
+//! beside acknowledgements they may take notifications, switches' telemetry and a timer of their
 //! own. Their state is behind a pointer, so that TCP's connections stay small.
 //!
 //! Homa and Ultra Ethernet have no law, but a line here: their parameters are a transport's, and
@@ -94,9 +94,9 @@ pub struct Shared<C> {
     pub law: C,
 }
 
-/// The answers of a control law. The value is one connection's state. A law says what differs from
-/// the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has `rate`;
-/// one with a schedule of its own, `next_departure`.
+/// The answers of a control law. The value is one connection's state. A law implements what differs
+/// from the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has
+/// `rate`; one with a schedule of its own, `next_departure`.
 pub trait Law: Clone + Debug {
     /// Parameters that a scenario sets.
     type Params: Default;

@@ -1,6 +1,6 @@
 //! NSCC, the sender's window of Ultra Ethernet transport, by marks and by delay (uet-htsim).
 //!
-//! Each acknowledgement says whether the packet that caused it was marked, and how long it took.
+//! Each acknowledgement reports whether the packet that caused it was marked, and how long it took.
 //! Delay is what a round trip takes beyond the shortest one seen. Four cases:
 //!
 //! | | below the target | at or above it |
@@ -80,7 +80,7 @@ impl NsccTerms {
 pub struct NsccAck {
     /// Now.
     pub now: Time,
-    /// Bytes on the wire that are newly said to have come.
+    /// Bytes on the wire that are newly acknowledged.
     pub bytes: u64,
     /// The round trip of the packet that caused it, where that is known.
     pub rtt: Option<Time>,

@@ -145,14 +145,14 @@ pub struct Demands {
     pub grows_on_echo: bool,
     /// Whether an echo may cut a window that a loss or a timeout has cut.
     pub cuts_after_loss: bool,
-    /// Whether [`Control::window`] or [`Control::next_departure`] says anything.
+    /// Whether [`Control::window`] or [`Control::next_departure`] has a value.
     pub paces: bool,
     /// Whether TCP's packets leave one at a time, each at its own [`Control::next_departure`].
     pub spaces: bool,
     /// Whether its data collects telemetry ([`Control::on_telemetry`]).
     pub telemetry: bool,
-    /// Whether a queue pair has a window in proportion to its rate, unless the scenario says
-    /// otherwise.
+    /// Whether a queue pair has a window in proportion to its rate, unless the scenario sets
+    /// another.
     pub window: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Ultra Ethernet transport's parameters, and a control law that has nothing to say here: its
+//! Ultra Ethernet transport's parameters, and a control law without any answer here: its
 //! window ([`super::nscc`]) and its credit are run by its own endpoints (`sim::endpoint::uet`),
-//! which know packets by number.
+//! which number packets.
 //!
-//! The defaults are those of uet-htsim, the consortium's simulator, which says of itself that only
-//! the specification is authoritative.
+//! The defaults are those of uet-htsim, the consortium's simulator; by its own note only the
+//! specification is authoritative.
 
 use super::{Demands, Echo, Family, Law, Shared};
 use crate::edge::entropy::UetPathChoice;

@@ -5,7 +5,7 @@
 //! each of its links alone; in a leaf-spine network with γ links from each leaf to each of ν spines
 //! there are νγ. A label names a tree. Switches have one entry for each label and leaf, as the
 //! paper's have for each shadow MAC. A list of labels is that of a pair of leaves: all trees that
-//! connect them, each as often as its narrowest link between the two says ([`weighted`]); a tree
+//! connect them, each as often as its narrowest link between the two allows ([`weighted`]); a tree
 //! with a dead link between them is left out, and stays in the lists of other pairs.
 //!
 //! In networks of three tiers the trees are disjoint, too, and so fewer than there are paths.
@@ -232,7 +232,7 @@ impl Network {
     ///
     /// Two leaves of a tree are connected by what the narrowest link between them carries, which
     /// the widest of all leaves' uplinks bounds. So a link matters only where it carries less than
-    /// that, and to whom it matters says which leaves are below it.
+    /// that, and then to the leaves below it.
     pub fn classes(&self, trees: &[Tree], is_alive: impl Fn(u32) -> bool) -> Vec<u32> {
         let rate = |link: u32| self.links[link as usize].rate.bps();
         let mut narrow = vec![false; self.links.len()];
@@ -291,7 +291,7 @@ impl Network {
     }
 
     /// The labels over which the leaf `from` reaches the leaf `to`, with their weights as
-    /// repetitions. A link for which `is_alive` says no is not gone over. Empty if no tree connects
+    /// repetitions. A link that is not `is_alive` is left out. Empty if no tree connects
     /// them, as for a leaf and itself.
     pub fn labels(
         &self,

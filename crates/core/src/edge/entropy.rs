@@ -1,8 +1,8 @@
 //! Entropy values: by which path does a packet of a sprayed connection go? (uet-htsim; REPS, Bonato
 //! et al.)
 //!
-//! Switches hash the value that a packet carries, and its acknowledgement says it again. So a
-//! sender learns which values lead over good paths without knowing paths.
+//! Switches hash the value that a packet carries, and its acknowledgement repeats it. So a sender
+//! learns which values lead over good paths without a list of paths.
 //!
 //! | kind | next value | what it learns |
 //! |---|---|---|
@@ -40,7 +40,7 @@ pub enum Fate {
     Marked,
     /// It was trimmed.
     Trimmed,
-    /// Nothing was heard of it.
+    /// No answer came.
     Lost,
 }
 
@@ -190,8 +190,8 @@ impl Entropy {
         }
     }
 
-    /// Learns what has become of a packet with this value. `can_freeze`: that nothing is heard of
-    /// a packet is a sign of a failure, since switches trim.
+    /// Learns what has become of a packet with this value. `can_freeze`: a packet without
+    /// an answer is a sign of a failure, since switches trim.
     pub fn learn(&mut self, now: Time, value: u16, fate: Fate, can_freeze: bool) {
         let value = value & self.mask as u16;
         let has_penalties = matches!(self.kind, UetPathChoice::Bitmap | UetPathChoice::Mixed);

@@ -224,8 +224,8 @@ impl Scheduler {
         }
     }
 
-    /// One round: `readings` are all flows that are under way, in ascending order. Links for which
-    /// `is_alive` says no are gone over by nobody. Returns the changes, in the order of flows.
+    /// One round: `readings` are all flows that are under way, in ascending order. No path uses a
+    /// link that is not `is_alive`. Returns the changes, in the order of flows.
     pub fn round(
         &mut self,
         readings: &[Reading],

@@ -3,11 +3,11 @@
 //! Section 3.3 of Presto (SIGCOMM 2015) leaves a failed path to the switches' fast failover first,
 //! and then to a controller, which sends the edges new lists of labels. An edge over an ordinary
 //! network has neither. It finds out by probes each way, as BFD does (RFC 5880, asynchronous mode):
-//! a probe reports to the peer which of its probes was heard last, and for how long that has waited
+//! a probe reports to the peer which of its probes came last, and for how long that has waited
 //! here.
 //!
-//! A path's liveness is one number: when the newest probe was sent of which the peer has said that
-//! it came. A path is dead when its number falls behind the peer's other paths'. So an end that
+//! A path's liveness is one number: the sending time of the newest probe that the peer has
+//! confirmed. A path is dead when its number falls behind the peer's other paths'. So an end that
 //! sleeps, a peer that is busy, or a fabric that is gone as a whole makes no path dead. The same
 //! answers measure a path's delay.
 //!
@@ -30,7 +30,7 @@ const STEADY: Time = Time::from_s(10);
 pub struct Terms {
     /// Between two probes of a path.
     pub probe: Time,
-    /// A path is dead when the newest probe that was heard over it is older than that over another
+    /// A path is dead when the newest probe confirmed over it is older than that over another
     /// by more than this and its delay.
     pub dead_after: Time,
     /// A path is left out when its delay one way is longer than the fastest's by more.
@@ -42,7 +42,7 @@ pub struct Terms {
 pub enum Standing {
     /// It does.
     Used,
-    /// The peer does not hear it.
+    /// The peer receives nothing over it.
     Dead,
     /// Another one carries larger packets.
     Narrow,
@@ -64,7 +64,7 @@ impl Standing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The peer has said nothing of it.
+    /// The peer has reported nothing of it.
     Untried,
     /// It works, since then.
     Up(Time),
@@ -75,11 +75,11 @@ enum State {
 #[derive(Clone, Debug)]
 struct Path {
     state: State,
-    /// When the newest probe was sent that the peer has heard.
+    /// When the newest probe was sent that the peer has confirmed.
     confirmed: Option<Time>,
     /// Since when it answers, where it does.
     answers_since: Option<Time>,
-    /// Probes sent before count for nothing: the kernel said that they go nowhere.
+    /// Probes sent before count for nothing: the kernel refused them.
     void_before: Time,
     /// How long it must answer before it is used again.
     hold: Time,
@@ -109,7 +109,7 @@ impl Path {
     fn round_trip(&self) -> Option<Time> {
         self.delays.iter().copied().min().filter(|delay| *delay < Time::MAX)
     }
-    /// Whether it keeps up with the one of which something was heard last.
+    /// Whether it keeps up with the path of the latest confirmation.
     fn is_fresh(&self, newest: Time, terms: &Terms) -> bool {
         let patience = terms.dead_after + self.round_trip().unwrap_or(Time::ZERO);
         self.confirmed.is_some_and(|at| newest.saturating_sub(at) <= patience)
@@ -128,7 +128,7 @@ impl Path {
         let is_fresh = self.is_fresh(newest, terms);
         match self.state {
             State::Untried if is_fresh => self.state = State::Up(now),
-            // Not heard of yet, where others of the peer's are: it has had its time.
+            // Without an answer while the peer's other paths have some: it has had its time.
             State::Untried if others_answer => self.state = State::Down,
             State::Untried => {}
             State::Up(_) if !is_fresh => self.fail(now),
@@ -163,8 +163,8 @@ impl Liveness {
         &self.terms
     }
 
-    /// The peer has heard the probe that was sent over `path` at `sent`, `waited` before it said
-    /// so.
+    /// The peer has received the probe that was sent over `path` at `sent`, and reported it
+    /// `waited` later.
     pub fn heard(&mut self, now: Time, path: usize, sent: Time, waited: Time) {
         let Some(path) = self.paths.get_mut(path) else { return };
         let is_new = path.confirmed.is_none_or(|confirmed| sent > confirmed);
@@ -178,7 +178,7 @@ impl Liveness {
         path.answers += 1;
     }
 
-    /// The kernel says that what is sent over `path` goes nowhere.
+    /// The kernel refused a packet over `path`.
     pub fn failed(&mut self, now: Time, path: usize) {
         if let Some(path) = self.paths.get_mut(path) {
             path.void_before = now;
@@ -204,7 +204,7 @@ impl Liveness {
         self.stand()
     }
 
-    /// When the newest probe was sent that the peer has heard over any path.
+    /// When the newest probe was sent that the peer has confirmed over any path.
     pub fn newest(&self) -> Option<Time> {
         self.paths.iter().filter_map(|path| path.confirmed).max()
     }
@@ -249,7 +249,7 @@ impl Liveness {
     pub fn standing(&self, path: usize) -> Standing {
         self.paths.get(path).map_or(Standing::Used, |path| path.standing)
     }
-    /// Whether the peer hears `path`; `None`: it has never said so.
+    /// Whether the peer receives over `path`; `None`: it has never reported it.
     pub fn answers(&self, path: usize) -> Option<bool> {
         match self.paths.get(path)?.state {
             State::Untried => None,
@@ -257,7 +257,7 @@ impl Liveness {
             State::Down => Some(false),
         }
     }
-    /// When the newest probe of `path` was sent that the peer has heard.
+    /// When the newest probe of `path` was sent that the peer has confirmed.
     pub fn confirmed(&self, path: usize) -> Option<Time> {
         self.paths.get(path)?.confirmed
     }
@@ -265,7 +265,7 @@ impl Liveness {
     pub fn round_trip(&self, path: usize) -> Option<Time> {
         self.paths.get(path)?.round_trip()
     }
-    /// How many probes the peer has heard, of those that it has reported.
+    /// How many probes the peer has received, of those that it has reported.
     pub fn heard_probes(&self, path: usize) -> u64 {
         self.paths.get(path).map_or(0, |path| path.answers)
     }

@@ -25,7 +25,7 @@
 //! SIGCOMM 2015). A [`flowcell::Flowcell`] is one sender's; there is one [`gro::Offload`] a receive
 //! queue.
 //!
-//! Invariant: the edge knows stream offsets and times only. It never looks at payload and never
+//! Invariant: the edge has stream offsets and times only. It never looks at payload and never
 //! makes a packet.
 
 pub mod controller;
@@ -44,7 +44,7 @@ pub mod schedule;
 pub use ordering::{Ordering, OrderingParams};
 pub use rank::{AttainedServiceParams, Outbound, RankParams, Ranker};
 
-/// An acknowledgement, as the stages hear of it before the endpoint does.
+/// An acknowledgement, as the stages get it before the endpoint does.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
     /// Where what was acknowledged ended.

@@ -1,12 +1,12 @@
 //! The size of a path: *how large a packet does it carry?*
 //!
 //! As packetization-layer path MTU discovery does (RFC 8899): some probes are padded to the size
-//! that is wanted, and the peer says which of them came. Routers that drop without a word cannot
+//! that is wanted, and the peer reports which of them came. Routers that drop without a word cannot
 //! hide that. Where the wanted size does not come, the largest that does is searched by halving.
 //!
-//! Invariant: a size is known to be carried only after the peer has heard a probe of it, and stops
-//! being so when probes of it are lost again and again while plain ones after them are not. So a
-//! path that dies is not taken for a small one.
+//! Invariant: a size is known to be carried only after the peer has confirmed a probe of it, and
+//! stops being so when probes of it are lost again and again while plain ones after them are not.
+//! So a path that dies is not taken for a small one.
 
 use crate::units::Time;
 
@@ -62,8 +62,8 @@ impl PathSize {
         }
     }
 
-    /// The size that a probe of now is padded to; `None`: it is not. Of the plain probes the peer
-    /// has heard that of `heard` last.
+    /// The size that a probe of now is padded to; `None`: it is not. The newest plain
+    /// probe that the peer has confirmed was sent at `heard`.
     pub fn probe(&mut self, now: Time, heard: Option<Time>) -> Option<u32> {
         if now < self.next {
             return None;
@@ -89,7 +89,7 @@ impl PathSize {
         Some(self.trial)
     }
 
-    /// The peer has heard a probe of this size.
+    /// The peer has confirmed a probe of this size.
     pub fn heard(&mut self, size: u32) {
         if size != self.trial {
             return;
@@ -99,7 +99,7 @@ impl PathSize {
         self.search();
     }
 
-    /// The kernel says that this size is too large.
+    /// The kernel refuses this size as too large.
     pub fn refuse(&mut self, now: Time, size: u32) {
         if size != self.trial {
             return;

@@ -8,7 +8,7 @@
 //! more than a detour: from then on the new packets of the same message, too, begin as if they had
 //! been sent again that often.
 //!
-//! A packet is known by the offset of its first byte. To tell a packet's first rank when it is sent
+//! The offset of a packet's first byte identifies it. To find a packet's first rank when it is sent
 //! again, packets are remembered by *runs*, in which the rank follows from the offset; a flow that
 //! is written at once is one run. So a connection has a fixed, small state until something is sent
 //! again or runs overlap, and then one entry for each packet that is sent again and not

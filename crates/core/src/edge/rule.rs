@@ -11,7 +11,7 @@ pub enum Opening {
     Bytes(u64),
     /// A silence longer than this.
     Gap(Time),
-    /// Rounds of congestion, of which acknowledgements tell.
+    /// Rounds of congestion, by acknowledgements.
     Congestion(PlbRule),
 }
 

@@ -91,7 +91,7 @@ fn shuffled(key: u64, count: usize, place: usize) -> usize {
     usize::from(entries[place])
 }
 
-/// A list in which each label comes as often as its weight says, spread evenly (smooth weighted
+/// A list in which each label comes as often as its weight, spread evenly (smooth weighted
 /// round robin). Weights are whole numbers in any unit; those that are 0 are left out, and where
 /// the least common unit needs more than [`WEIGHTED_MAX`] entries they are rounded, to no less than
 /// one. In order of `labels` where weights are equal.

@@ -5,7 +5,7 @@
 //! flow control, NSDI 2022). It keeps its queue while packets of it wait, so its order is kept.
 //!
 //! Two pauses meet here and are distinguished: a flow *is asked* to pause by this side, whose queue
-//! is long; it *is held* because the other side said so. Both are the flow's and not the queue's,
+//! is long; it *is held* because the other side paused it. Both are the flow's and not the queue's,
 //! since a queue changes its flows. A queue whose first packet is of a held flow stands still.
 //!
 //! Invariant: a flow that was asked to pause is known until it was asked to go on.
@@ -213,7 +213,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         self.place(now, queue);
     }
 
-    /// The flow may not send, for the other side said so. It need not be known.
+    /// The other side has paused the flow. It need not be known.
     pub fn hold(&mut self, now: Time, hash: u32, flow: F) {
         let (at, _) = self.open(hash, flow);
         self.set_held(now, at, true);

@@ -1,6 +1,6 @@
 //! How much memory must be kept for what still comes after a pause was sent.
 //!
-//! A sender goes on until it has heard of the pause, and what had left it by then arrives. So a
+//! A sender goes on until the pause has reached it, and what had left it by then arrives. So a
 //! flow of rate R needs R·T for the feedback time T, what waits in its sender's NIC, what waits in
 //! the fabric, and a batch that its sender has just taken. Together the flows of one receiver
 //! cannot arrive faster than its link. Where pauses may be lost and are repeated every T/2, each

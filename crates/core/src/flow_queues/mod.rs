@@ -25,7 +25,7 @@
 //! *Exhaustion* has rungs ([`Rung`]): the longest queues are asked to pause, then the driver is
 //! asked to pause the packet's application, then its peer, and at last a packet is not taken
 //! ([`Outcome::Hold`]): the driver keeps it and polls its source no more. A driver that cannot,
-//! because the packet is on a link already, drops it, and says so ([`FlowQueues::lose`]).
+//! because the packet is on a link already, drops it, and reports the loss ([`FlowQueues::lose`]).
 //!
 //! *Service* is deficit round robin (Shreedhar, Varghese: Efficient fair queuing using deficit
 //! round robin, SIGCOMM 1995) over queues that have data and may send. Control packets go first,

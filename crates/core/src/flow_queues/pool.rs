@@ -84,8 +84,8 @@ struct Segment<P> {
     next: u32,
 }
 
-/// The segments themselves. They are made when they are first needed and used again afterwards; how
-/// many there may be is a [`Budget`]'s to say.
+/// The segments themselves. They are made when they are first needed and used again afterwards; a
+/// [`Budget`] bounds their number.
 #[derive(Clone, Debug)]
 pub struct Segments<P> {
     all: Vec<Segment<P>>,
@@ -192,7 +192,7 @@ impl Fifo {
         debug_assert!(self.len > 0);
         pool.all[self.head as usize].slots[self.head_at as usize]
     }
-    /// Takes the first, which must be there, and says how many segments went back to the pool.
+    /// Takes the first, which must be there. Returns also how many segments went back to the pool.
     pub fn pop<P: Copy + Default>(&mut self, pool: &mut Segments<P>) -> (Slot<P>, u32) {
         let slot = self.front(pool);
         self.head_at += 1;

@@ -32,7 +32,7 @@ pub struct Config {
     pub quantum: u32,
     /// An empty queue is kept for so long.
     pub idle: Time,
-    /// From telling a flow to pause until nothing more of it arrives.
+    /// From a pause of a flow until nothing more of it arrives.
     pub feedback: Time,
 }
 
@@ -115,9 +115,9 @@ pub struct Verdict<P> {
     pub outcome: Outcome<P>,
     /// How far memory is exhausted.
     pub rung: Rung,
-    /// The flow was unknown: the driver says if it may not send ([`super::FlowQueues::hold`]).
+    /// The flow was unknown: the driver holds it if it may not send ([`super::FlowQueues::hold`]).
     pub is_new: bool,
-    /// The flow was asked to pause, now or earlier: the overlay asks whether it heard.
+    /// The flow was asked to pause, now or earlier: the overlay may have to repeat the pause.
     pub is_told: bool,
 }
 

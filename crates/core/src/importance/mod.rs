@@ -10,8 +10,8 @@
 //! networks, EuroSys 2021) and its authors' published simulators. A drop causes a timeout only
 //! where nothing that arrives later reveals it to the sender. So it is enough that one data packet
 //! a flow, or the acknowledgement of one, is in the network and cannot be dropped: what was sent
-//! before it and is not acknowledged by its echo is lost, and the sender knows within two round
-//! trips. Switches that know two colors ([`Importance::color`](crate::Importance::color)) drop the
+//! before it and is not acknowledged by its echo is lost, and the sender learns of it within two
+//! round trips. Switches with two colors ([`Importance::color`](crate::Importance::color)) drop the
 //! others beyond a threshold and so keep room for these.
 //!
 //! A receiver needs no state: it answers an important packet at once, with an echo

@@ -48,7 +48,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Which rounds tell what is lost.
+    /// The rounds whose unacknowledged packets count as lost.
     pub enum LostRounds {
         /// All that are over.
         All = "all",
@@ -226,8 +226,8 @@ impl WindowMarker {
     }
 
     /// An acknowledgement has come, with the ranges that its SACK option holds; to be called before
-    /// the transport is. Says whether the transport may see it: a stale echo would count as a
-    /// duplicate.
+    /// the transport is. Returns whether the transport may see it: a stale echo would count as
+    /// a duplicate.
     #[inline]
     pub fn on_ack(
         &mut self,
@@ -340,8 +340,8 @@ impl WindowMarker {
         }
     }
 
-    /// Whether something of the previous round seems lost. A round in which nothing was sent says
-    /// nothing, and counts as a loss, too.
+    /// Whether something of the previous round seems lost. A round in which nothing was sent counts
+    /// as a loss, too.
     fn is_loss_probable(&self) -> bool {
         !(self.previous.bytes.is_empty() && self.previous.used)
     }

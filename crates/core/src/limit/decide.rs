@@ -9,24 +9,24 @@
 //! With departure times a packet that is not behind `mark` is not too much, only early: the qdisc
 //! below holds it until then. Where that qdisc is certain ([`flags::WAITS`]) a datagram without ECN
 //! passes up to `drop`, and a TCP packet whose flow has nothing else in flight passes as one with a
-//! share does: what the sender hears is the time that its packets wait. *CWR* asks the local TCP to
-//! reduce its window (`tcp_enter_cwr`), as a full qdisc does; its probability rises linearly from
-//! `mark` to `drop_large` (NRM's slides; thresholds in [`LimitParams`](super::LimitParams)). A TCP
-//! packet that would be dropped while its flow has nothing else in flight is let through with CWR,
-//! since no acknowledgement would clock the flow out of its timer; up to `bypass`, because without
-//! that bound eight flows broke the limit by a sixth.
+//! share does: its sender gets the waiting time of its packets as signal. *CWR* asks the local TCP
+//! to reduce its window (`tcp_enter_cwr`), as a full qdisc does; its probability rises linearly
+//! from `mark` to `drop_large` (NRM's slides; thresholds in [`LimitParams`](super::LimitParams)). A
+//! TCP packet that would be dropped while its flow has nothing else in flight is let through with
+//! CWR, since no acknowledgement would clock the flow out of its timer; up to `bypass`, because
+//! without that bound eight flows broke the limit by a sixth.
 //!
 //! A connection that follows its [`Share`](super::Share) is notified where its segment is larger
 //! than the share allows, and not of the queue: its pace follows that. It is refused beyond
 //! `bypass`; with nothing else in flight only where the queue cannot count its packet any more
 //! ([`FLOOR`](super::FLOOR)), since it would wait for a timer.
 //!
-//! Invariant: nothing is dropped that is not further behind than the table says, and nothing at all
-//! with `mark-only`.
+//! Invariant: a dropped packet is further behind than the table's bound; with `mark-only` none is
+//! dropped.
 
 use super::{Form, Reaction, SMALL, Settings, flags};
 
-/// The facts of a packet that the decision may know.
+/// The facts of a packet that the decision may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Ask {

@@ -1,7 +1,7 @@
 //! The loss: which packets of an arriving connection a limit drops, so that its sender recovers
 //! from each without a timer.
 //!
-//! A sender on another host hears of a limit by what it loses. Where everything beyond a threshold
+//! A sender on another host learns of a limit by its losses. Where everything beyond a threshold
 //! is dropped, a whole window goes, and what is sent again goes as well. Then only the
 //! retransmission timer is left, 200 ms. So a connection loses one packet, and nothing more until
 //! what it lost has come again. Its sender takes that for one congestion event.
@@ -9,8 +9,8 @@
 //! Then it is asked whether that was enough. Where the round trip is long, the queue is looked at a
 //! round trip after the repair, and the next packet is lost only if it has grown. Where the round
 //! trip is shorter than [`SHORT`] the next one is lost at once: a window grows each round trip, and
-//! waiting for one more fills the queue. A sender with ECN hears by its marks, so it is given the
-//! round trip however short.
+//! waiting for one more fills the queue. A sender with ECN has its marks as signal, so it is
+//! given the round trip however short.
 //!
 //! A packet that may be alone in flight is spared, too: its sender would wait for the
 //! retransmission timer, since a probe for a single one may wait for a delayed acknowledgement
@@ -42,7 +42,7 @@ pub struct Loss {
     pub open: u32,
 }
 
-/// Where a TCP packet stands in its connection, as its receiver knows it.
+/// A TCP packet's place in its connection, by its receiver's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Arrival {

@@ -126,9 +126,9 @@ impl LimitParams {
             .any(|(given, own)| given.is_none() && own.at(self.rate.bps()) < own.published)
     }
 
-    /// As it is where connections share the rate. A pace hears of the queue some milliseconds late,
-    /// and nothing waits in it: so what is not given are times at all rates, 1 ms to save up and
-    /// 20 ms until packets are dropped.
+    /// As it is where connections share the rate. A pace follows the queue some milliseconds
+    /// late, and nothing waits in it: so defaults are times at all rates, 1 ms to save up and 20 ms
+    /// until packets are dropped.
     pub fn shared(&self) -> LimitParams {
         let carries = |ms: u64| self.rate.bps() / 8 * ms / 1000;
         let at_least = |given: Option<Bytes>, own: Threshold, ms: u64| {

@@ -1,16 +1,16 @@
 //! The share: how fast each connection of a scope may send, so that all together send what the
 //! limit allows.
 //!
-//! Windows cannot say this where round trips are short: two segments in 20 us are 1.2 Gb/s. A pace
-//! can, and all connections of a scope have the same one. It is the *fair pace*, which is the
-//! limit's rate lowered by what the virtual queue was behind over time, and lowered once more by
-//! what the queue is behind now. So it is lower the more connections there are, nobody counts them,
-//! and what some do not use is left to the others.
+//! Windows cannot be small enough where round trips are short: two segments in 20 us are 1.2 Gb/s.
+//! A pace can, and all connections of a scope have the same one. It is the *fair pace*, which is
+//! the limit's rate lowered by what the virtual queue was behind over time, and lowered once more
+//! by what the queue is behind now. So it is lower the more connections there are, nobody counts
+//! them, and what some do not use is left to the others.
 //!
-//! A connection hears of a change when it sends its next segment. So the law is as slow as that
+//! A connection takes a change when it sends its next segment. So the law is as slow as that
 //! takes: both terms are measured by the *horizon*, the time of two segments at the fair pace.
-//! Where round trips are short a segment is as large as the window; so who sends a larger one than
-//! the fair pace brings in [`SPREAD`] is asked to reduce the window.
+//! Where round trips are short a segment is as large as the window; so a sender of a larger one
+//! than the fair pace brings in [`SPREAD`] is asked to reduce the window.
 //!
 //! Not in NRM's slides. The law is a proportional and integral one, the latter on the logarithm of
 //! the rate.
@@ -54,8 +54,8 @@ pub(super) const OCTAVE: i64 = 1 << 16;
 /// Bounds of the sum.
 const LEVEL_LEAST: i64 = -OCTAVE / 2;
 const LEVEL_MOST: i64 = 12 * OCTAVE;
-/// No connection is made slower than this for long, in bytes a second: it would not hear of better
-/// times.
+/// The least pace of a connection over time, in bytes a second: a slower one would learn of a
+/// higher pace too late.
 const PACE_LEAST: u64 = 30_000;
 
 /// An amount of a queue as nanoseconds of its rate.
@@ -84,7 +84,7 @@ fn largest(fair: u64) -> u64 {
     (fair >> SPREAD).max(SEGMENT_LEAST)
 }
 
-/// The time in which a connection hears of a change, in nanoseconds.
+/// The time until a connection has taken a change, in nanoseconds.
 #[inline]
 fn horizon(fair: u64, least: u64) -> u64 {
     (2 * largest(fair).min(SEGMENT_MOST) * 1_000_000_000 / fair).max(least).min(HORIZON_MOST)

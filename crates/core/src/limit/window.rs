@@ -9,7 +9,7 @@
 //!
 //! A sender whose windows are small loses little where [`space`](super::space) drops one of its
 //! packets, and one that does not heed losses (BBR) is held as well. Where the round trip is long,
-//! a window is heard of late: an octave is one and a half round trips at least.
+//! a window takes effect late: an octave is one and a half round trips at least.
 //!
 //! Where even that is too much, round trips are so short that no window holds the limit. Then the
 //! receiver offers one segment, and delays its acknowledgement ([`pause`]): TCP allows 500 ms

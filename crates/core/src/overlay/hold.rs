@@ -1,6 +1,6 @@
 //! The sender's side: which targets may not send, and until when.
 //!
-//! Per target it is RUN or HELD. A PAUSE or REFRESH that is not older than what was heard last
+//! Per target it is RUN or HELD. A PAUSE or REFRESH that is not older than the latest record
 //! holds it for its TTL, a RESUME that is not older ends that, and so does time. The keeper
 //! remembers a pause for a while after it ended, so that what arrives late is known to be late. A
 //! target need not be known otherwise: a pause may come before its flow's first packet.
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A target may no longer send, or may again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The peer that said so: it is about what goes there.
+    /// The peer that sent it: the record is about traffic to that peer.
     pub peer: PeerId,
     /// The target that it is about. Another may still hold what it covers ([`Keeper::is_held`]).
     pub target: Target,
@@ -30,7 +30,7 @@ struct Hold {
     until: Time,
 }
 
-/// The words heard from peers.
+/// The records received from peers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Keeper {
     config: Config,
@@ -55,7 +55,7 @@ impl Keeper {
         }
     }
 
-    /// A peer has said something.
+    /// A record of a peer has come.
     pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) -> Option<Change> {
         let (key, is_held) = ((peer, record.target), record.word != Word::Resume);
         let ttl = Time::from_us(u64::from(record.ttl)).min(self.config.longest);
@@ -109,7 +109,7 @@ impl Keeper {
     pub fn deadline(&self) -> Option<Time> {
         self.ends.first().map(|(until, ..)| *until)
     }
-    /// The peer has restarted: what it had said is void.
+    /// The peer has restarted: its earlier records are void.
     pub fn forget(&mut self, peer: PeerId, changed: &mut impl FnMut(Change)) {
         let all: Vec<Target> = self
             .holds

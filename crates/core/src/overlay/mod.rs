@@ -1,4 +1,4 @@
-//! The overlay: virtual switches tell each other whom to pause.
+//! The overlay: virtual switches ask each other to pause flows.
 //!
 //! Backdraft (Sanaee, Shahinfar, Antichi, Stephens: Backdraft: a Lossless Virtual Switch that
 //! Prevents the Slow Receiver Problem, NSDI 2022) keeps packets that a slow receiver has no room
@@ -9,29 +9,28 @@
 //! |---|---|
 //! | `wire` | a datagram: records of one switch for another, authenticated |
 //! | `peers` | which datagrams count: keys, epochs, each datagram once |
-//! | `tell` | the receiver's side: what is to be said, and said again |
+//! | `tell` | the receiver's side: records to be sent, and sent again |
 //! | `hold` | the sender's side: who may not send, and until when |
 //! | `senders` | who is asked to pause together when memory is short |
 //! | `generations` | the authors' two overlays, to compare with |
 //! | `credits` | what Backdraft does without: grants before data |
 //! | `rates` | and PicNIC's way: rates that senders keep |
 //!
-//! The last three are the simulator's and the lab's alone: `millpond switch` takes no word of
+//! The last three are the simulator's and the lab's alone: `millpond switch` takes no record of
 //! credits or rates.
 //!
 //! The protocol is this project's; the authors' release has two generations, of which one has no
-//! RESUME and the other says everything once. Here all state is soft. A PAUSE holds for its TTL and
-//! is refreshed; where a refresh is lost for long, the flow goes on by itself. A PAUSE that was
-//! lost is repeated when data of its flow arrives. A RESUME is sent twice. The word about a target
+//! RESUME and the other sends each message once. Here all state is soft. A PAUSE holds for its TTL
+//! and is refreshed; where a refresh is lost for long, the flow goes on by itself. A PAUSE that was
+//! lost is repeated when data of its flow arrives. A RESUME is sent twice. The record of a target
 //! is kept once, the latest wins, so control memory is bounded by the number of targets.
 //!
 //! Each change has a sequence number of its switch, so what arrives late changes nothing. A switch
-//! that restarts has a greater *epoch*: its peers forget what it had said, and say anew what they
-//! had.
+//! that restarts has a greater *epoch*: its peers forget its records, and send theirs again.
 //!
 //! Invariants: no message lost, doubled, late or forged pauses a target for longer than a TTL
-//! beyond its last true PAUSE; a peer pauses only what is sent to it; what is said is a function of
-//! calls.
+//! beyond its last true PAUSE; a peer pauses only what is sent to it; its datagrams are a
+//! function of calls.
 
 pub mod credits;
 pub mod generations;
@@ -73,7 +72,7 @@ pub struct FlowKey {
 /// Whom a pause stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// Everything that is sent to the switch that says so.
+    /// Everything that is sent to the switch that names it.
     Peer,
     /// All flows of one destination's application.
     Application {
@@ -122,12 +121,12 @@ impl Target {
     }
 }
 
-/// The word that is said of a target.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
     /// Send no more.
     Pause,
-    /// As said before.
+    /// Repeats a PAUSE.
     Refresh,
     /// Go on.
     Resume,
@@ -160,7 +159,7 @@ impl Word {
     }
 }
 
-/// One thing said of one target.
+/// One message about one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
     /// What.
@@ -172,7 +171,7 @@ pub struct Record {
     /// Bytes that wait there; of ASK and GRANT the packets.
     pub queued: u32,
     /// In kb/s, how fast the target may send nevertheless; 0: not at all. Of RATE and the authors'
-    /// first generation; a [`Keeper`] holds a target whatever it says.
+    /// first generation; a [`Keeper`] holds a target whatever it is.
     pub rate: u32,
     /// How long it holds, in microseconds.
     pub ttl: u32,
@@ -181,11 +180,11 @@ pub struct Record {
 /// The times and bounds of an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Config {
-    /// From saying PAUSE until nothing more arrives.
+    /// From a PAUSE until nothing more arrives.
     pub feedback: Time,
-    /// How long what is said holds.
+    /// How long a record holds.
     pub ttl: Time,
-    /// How long, at most, what a peer says may hold.
+    /// How long a peer's record may hold at most.
     pub longest: Time,
     /// With more paused flows than this an application is paused as a whole.
     pub flows: u32,
@@ -223,9 +222,9 @@ pub struct Counters {
     pub replayed: u64,
     /// Records about what the peer does not receive, or of no pause.
     pub foreign: u64,
-    /// Records that were said: PAUSE, REFRESH, RESUME.
+    /// Records sent: PAUSE, REFRESH, RESUME.
     pub said: [u64; 3],
-    /// Those that were heard and counted.
+    /// Those received, as far as they counted.
     pub heard: [u64; 3],
 }
 
@@ -304,8 +303,7 @@ impl Overlay {
         }
         Ok(())
     }
-    /// The next datagram for `peer`, if something is to be said now. To be asked until there is
-    /// none.
+    /// The next datagram for `peer`, if a record is due now. To be asked until there is none.
     pub fn transmit(&mut self, now: Time, peer: PeerId) -> Option<Vec<u8>> {
         let greets = self.peers.greets(now, peer)?;
         let records = self.teller.poll(now, peer, wire::RECORDS);

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub enum Refused {
     /// It is none of ours.
     Form,
-    /// Nobody knows who it says it is from.
+    /// Its sender is no configured peer.
     Stranger,
     /// It was not made with that peer's key, or not for us.
     Forged,
@@ -48,7 +48,7 @@ struct Peer {
     /// The greatest number that came, and by bits which of the 64 up to it.
     newest: u64,
     window: u64,
-    /// It does not know our epoch.
+    /// It lacks our epoch.
     is_to_be_greeted: bool,
     greeted: Option<Time>,
 }
@@ -130,7 +130,7 @@ impl Peers {
         }
         Some(is_due)
     }
-    /// The datagram that says `records`; `None`: there is no such peer.
+    /// The datagram with `records`; `None`: there is no such peer.
     pub(super) fn seal(&mut self, to: PeerId, records: &[Record]) -> Option<Vec<u8>> {
         let peer = self.peers.get_mut(&to)?;
         peer.sent += 1;

@@ -13,8 +13,8 @@
 //! The *shaper* lets one packet at a time leave for a destination that has a rate, of its flows in
 //! turn. A flow that may not leave is held.
 //!
-//! A rate is soft state: it is said once a period and holds for four. A loss of all of these lets
-//! the sender go on.
+//! A rate is soft state: the switch sends it once a period, and it holds for four. A loss of all of
+//! these lets the sender go on.
 //!
 //! Invariant: what leaves for a destination in some time is at most its rate's, and one packet.
 

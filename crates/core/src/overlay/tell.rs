@@ -1,17 +1,17 @@
 //! The receiver's side: which words go to peers, when, and when again.
 //!
-//! Per target it is OPEN or PAUSED. Each change has a new number and is said at once if it is a
-//! PAUSE, and otherwise half a feedback time after the last word at the earliest. While paused it
-//! is said again each quarter of the TTL: of three refreshes two may be lost, and the third comes
-//! in time although it takes its way (a third of the TTL would leave it none). If data of it
-//! arrives later than half a feedback time after it was said, it is said at once: it may have been
-//! lost. A RESUME is said again after a feedback time, and then the target is forgotten.
+//! Per target it is OPEN or PAUSED. Each change has a new number. A PAUSE leaves at once, any other
+//! record half a feedback time after the last one at the earliest. A pause is repeated each quarter
+//! of the TTL: of three refreshes two may be lost, and the third comes in time although it takes
+//! its way (a third of the TTL would leave it none). If data of the target arrives later than half
+//! a feedback time after the PAUSE, that is repeated at once: it may have been lost. A RESUME is
+//! repeated after a feedback time, and then the target is forgotten.
 //!
 //! Where more than `flows` flows of one application are paused, the application is paused in their
 //! place until half as many are. While an application is paused, for that or by the driver's will,
 //! its flows are not named by themselves.
 //!
-//! Invariant: a target has one thing to be said, the latest; a peer is sent no more than
+//! Invariant: a target has one record to be sent, the latest; a peer is sent no more than
 //! `datagrams` datagrams in half a feedback time.
 
 use super::{Config, FlowKey, PeerId, Record, Target, Word};
@@ -28,12 +28,12 @@ struct Told {
     /// None of the bits: it may go on.
     causes: u8,
     queued: u32,
-    /// When it was last said, and whether the present change was.
+    /// When it was last sent, and whether the present change was.
     said: Option<Time>,
     is_announced: bool,
-    /// When it is to be said; [`Time::MAX`]: its application says it.
+    /// When it is due; [`Time::MAX`]: a record of its application covers it.
     due: Time,
-    /// A RESUME is said again.
+    /// A RESUME is repeated.
     again: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Nothing is to be said.
+    /// Without any target.
     pub fn new(config: Config) -> Teller {
         Teller { config, sides: BTreeMap::new() }
     }
@@ -116,7 +116,8 @@ impl Teller {
     pub fn is_paused(&self, peer: PeerId, target: &Target) -> bool {
         self.sides.get(&peer).is_some_and(|side| side.is_paused(target, BY_DRIVER))
     }
-    /// Data of `flow` has come from `peer`: if it should have been paused, it may not have heard.
+    /// Data of `flow` has come from `peer`: if it should have been paused, the PAUSE may have been
+    /// lost.
     pub fn arrived(&mut self, now: Time, peer: PeerId, flow: &FlowKey) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
         for target in [Target::Peer, Target::application(flow), Target::Flow(*flow)] {
@@ -132,7 +133,7 @@ impl Teller {
             }
         }
     }
-    /// The peer has restarted and knows nothing.
+    /// The peer has restarted without any state.
     pub fn restarted(&mut self, now: Time, peer: PeerId) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
         let all: Vec<Target> = side.told.keys().copied().collect();

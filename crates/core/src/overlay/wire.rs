@@ -1,11 +1,11 @@
-//! A datagram: what one switch says to another, in records.
+//! A datagram: records of one switch for another.
 //!
 //! ```text
 //! 0   "mpbd"                        4
 //! 4   version 1, records, zeros     4
 //! 8   from, to                      8
 //! 16  epochs: from's; to's, as far  8
-//!     as from knows it, or 0
+//!     as from has it, or 0
 //! 24  number of the datagram        8
 //! 32  records                      60 each, at most 22
 //! ..  HMAC-SHA256 of it all        16, the first of 32 bytes
@@ -60,7 +60,7 @@ impl Key {
     pub fn new(secret: &[u8]) -> Option<Key> {
         Key::between(secret, &[secret])
     }
-    /// From a secret for what is said, and those for what is heard; `None`: one is too short.
+    /// From a secret to send with, and those to receive with; `None`: one is too short.
     pub fn between<S: AsRef<[u8]>>(said: &[u8], heard: &[S]) -> Option<Key> {
         let opens =
             heard.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
@@ -77,7 +77,7 @@ pub struct Head {
     pub to: PeerId,
     /// The speaker's epoch.
     pub epoch: u32,
-    /// The other's, as far as the speaker knows it; 0: it does not.
+    /// The receiver's, as far as the sender has it, else 0.
     pub to_epoch: u32,
     /// Ascending from 1 in the speaker's epoch.
     pub number: u64,
@@ -179,7 +179,7 @@ pub fn is_overlay(datagram: &[u8]) -> bool {
 }
 
 /// Whether somebody with `key` made the datagram as it is. A comparison in constant time: one that
-/// ends early would tell how much of a tag was guessed.
+/// ends early would reveal how much of a tag was guessed.
 pub fn is_authentic(datagram: &[u8], key: &Key) -> bool {
     let Some((said, tag)) = datagram.split_last_chunk::<TAG>() else { return false };
     key.opens.iter().any(|key| over(key, said).verify_truncated_left(tag).is_ok())

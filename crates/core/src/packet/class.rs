@@ -30,7 +30,7 @@ pub enum Color {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Importance {
-    /// Pure ACKs and handshakes; and everything of a transport that does not know of importance.
+    /// Pure ACKs and handshakes; and everything of a transport without importance.
     #[default]
     Control = 0,
     /// Ordinary data: may be dropped early.
@@ -88,8 +88,8 @@ impl Importance {
     }
 }
 
-/// The byte of the IP header that says how a packet is to be treated (RFC 2474, RFC 3168): priority
-/// and importance where the code point is, and the ECN field.
+/// The byte of the IP header for differentiated services and ECN (RFC 2474, RFC 3168): priority and
+/// importance where the code point is, and the ECN field.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrafficClass(u8);
 

@@ -3,7 +3,7 @@
 //!
 //! Homa's implementations do not agree on headers, and each has more than 20 bytes behind IP's.
 //! Here every packet has 40 in all, as TCP's and RoCE's have, so that transports are compared by
-//! what they send and not by their headers. They hold what the simulated protocol says: the
+//! what they send and not by their headers. They hold the fields of the simulated protocol: the
 //! opcode, the priority, the message by its connection and number there, and two words.
 //!
 //! | opcode | packet | first word | second word |
@@ -16,7 +16,7 @@
 //! | 0x17 | DONE | | |
 //! | 0x18 | PING | | |
 //!
-//! Invariant: a header's length is what the packet's size says of it.
+//! Invariant: a header's length follows from the packet's size.
 
 use super::{Body, Packet, Protocol, Record};
 use crate::units::Time;

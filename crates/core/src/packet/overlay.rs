@@ -73,7 +73,7 @@ impl Whom {
     }
 }
 
-/// One thing said.
+/// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
     /// What.
@@ -118,8 +118,8 @@ impl Words {
     pub fn said(&self) -> &[Said] {
         &self.said[..usize::from(self.count)]
     }
-    /// The overlay's records, as `by` says them to `to`. They are about what `to` sends to `by`;
-    /// who asks speaks of what it sends itself.
+    /// The overlay's records that `by` sends to `to`. They are about what `to` sends to `by`; a
+    /// request is about what its sender sends.
     pub fn records(&self, by: HostId, to: HostId) -> impl Iterator<Item = overlay::Record> + '_ {
         self.said().iter().map(move |it| {
             let Said { word, whom, seq, queued, ttl, rate } = *it;

@@ -10,7 +10,7 @@
 //! one counts packets. All data is shown as the middle of an RDMA WRITE, whose ends have a further
 //! header. In-network telemetry follows the headers as HPCC's released simulator lays it out.
 //!
-//! Invariant: a header's length is what the packet's size says of it.
+//! Invariant: a header's length follows from the packet's size.
 
 use super::telemetry::{self, Hop, Telemetry};
 use super::{Body, Packet, Protocol, Record, flags};

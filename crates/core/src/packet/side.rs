@@ -1,7 +1,7 @@
 //! Side records: what few packets carry, beside the packet's line.
 //!
 //! A packet names the first of its records, and each record the next. A record is asked for by its
-//! type, which alone says in which pool it lies: there is no id that could be looked up in another.
+//! type, which alone selects the pool: no id can lead to another one.
 //!
 //! Invariant: a record belongs to one packet. It lives as long as that packet, whether that is in
 //! the pool or in somebody's hands, and is freed with it.
@@ -16,7 +16,7 @@ pub struct Side(u32);
 impl Side {
     /// The number of no record.
     pub const NONE: Side = Side(u32::MAX);
-    /// Bits of a slot; the rest says which type the record is of.
+    /// Bits of a slot; the rest is the type of the record.
     const SLOT: u32 = 28;
 
     fn new(tag: u32, slot: u32) -> Side {
@@ -301,7 +301,7 @@ impl Packets {
         records
     }
     /// Takes a packet out for another pool. Its records go behind `records`; until
-    /// [`Packets::bring`] the packet says how many these are.
+    /// [`Packets::bring`] the packet has their number.
     #[inline]
     pub fn send(&mut self, id: PacketId, records: &mut Vec<Record>) -> Packet {
         let mut packet = self.take(id);

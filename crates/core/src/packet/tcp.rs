@@ -4,7 +4,7 @@
 //! byte o of the stream is 1 + o, cut to 32 bits (RFC 9293 §3.4). The simulator acknowledges on a
 //! connection of its own each way, so data always acknowledges 1. It has no FIN.
 //!
-//! Invariant: a header's length is what the packet's size says of it, plus 12 bytes where
+//! Invariant: a header's length follows from the packet's size, plus 12 bytes where
 //! timestamps are shown.
 
 use super::{Body, Mapping, Packet, Protocol, Record, flags};

@@ -1,4 +1,4 @@
-//! In-network telemetry (INT): what each switch on the way of a packet knew when it sent it on.
+//! In-network telemetry (INT): the state of each switch on a packet's way when it sent the packet.
 //!
 //! A sender whose control law asks for it gives its data an empty record. A switch adds itself to
 //! it when the packet leaves its queue (HPCC, SIGCOMM 2019 §4.1), and the receiver copies the
@@ -11,7 +11,7 @@
 
 use crate::units::{Rate, Time};
 
-/// Switches that one packet can tell of. Source: HPCC's released simulator.
+/// The most switches whose records one packet carries. Source: HPCC's released simulator.
 pub const HOPS: usize = 5;
 
 /// Bytes that it takes on the wire, however many switches are in it: eight for each of [`HOPS`],
@@ -88,8 +88,8 @@ impl Telemetry {
             self.count += 1;
         }
     }
-    /// The same of a switch that does not know yet what will wait behind the packet; whether there
-    /// was room.
+    /// The same of a switch that learns later how much waits behind the packet; whether there was
+    /// room.
     pub fn push_late(&mut self, hop: Hop, number: u32) -> bool {
         let place = self.count;
         self.push(Hop { queue: number.into(), ..hop });

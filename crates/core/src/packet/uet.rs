@@ -1,5 +1,5 @@
-//! Ultra Ethernet transport: what its packets are called, and what a capture shows of them (the
-//! consortium's simulator, uet-htsim, for what they say).
+//! Ultra Ethernet transport: names of its packets, and the headers that a capture shows. Their
+//! content follows the consortium's simulator, uet-htsim.
 //!
 //! A packet is IP, UDP to port 4793, and twelve bytes: 40 in all, as other transports have here.
 //! With Ethernet's framing of 24 bytes that is the 64 of uet-htsim. Every packet that carries no
@@ -16,7 +16,7 @@
 //! Sequence numbers count packets. The entropy value, by which switches choose a path, is in the
 //! UDP source port.
 //!
-//! Invariant: a header's length is what the packet's size says of it.
+//! Invariant: a header's length follows from the packet's size.
 
 use super::{Body, Packet, Protocol, Record, flags};
 use crate::units::Time;

@@ -1,9 +1,9 @@
-//! Meters: what each port of a switch knows for packets that collect telemetry (HPCC, SIGCOMM 2019
+//! Meters: the state of each port for packets that collect telemetry (HPCC, SIGCOMM 2019
 //! §4.1).
 //!
-//! A general port writes when a packet leaves its queue. A fast port knows that time when the
-//! packet joins, but not yet how much will wait behind it. It writes the rest later: when the next
-//! packet arrives after that time, or for whoever is about to read the record
+//! A general port writes when a packet leaves its queue. A fast port computes that time when the
+//! packet joins, before it can count what will wait behind it. It writes the rest later: when the
+//! next packet arrives after that time, or for whoever is about to read the record
 //! ([`Switch::complete_telemetry`]). Until then the record has the port's number in its place.
 //!
 //! Invariant: what is written is as it was when the packet's first bit left, whenever it is

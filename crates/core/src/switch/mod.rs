@@ -141,7 +141,7 @@ pub struct SwitchConfig {
     pub path: Path,
     /// Where else.
     pub deflection: Deflection,
-    /// How fresh is what the switch knows of its queues.
+    /// How fresh the queue lengths are that the switch decides by.
     pub occupancy: Occupancy,
     /// Whom to stop.
     pub pause: Pause,
@@ -204,7 +204,7 @@ pub struct Switch {
     detours: bool,
     /// The deflection's.
     nature: Nature,
-    /// The deflection or the path choice has something to say of packets that are forwarded.
+    /// The deflection or the path choice acts on packets that are forwarded.
     steps_in: bool,
     /// One of them has, or its ports are close.
     looks_closely: bool,
@@ -454,8 +454,8 @@ impl Switch {
     }
 
     /// Where a packet goes that has one way only, which may be down: then out of the next port to
-    /// another switch, which knows a way around. `None` if there is no such port, or the way is to
-    /// a host.
+    /// another switch, which may have a way around. `None` if there is no such port, or the way is
+    /// to a host.
     #[cold]
     fn detour(&self, only: u16, packet: &Packet) -> Option<u16> {
         if !self.dead.contains(&only) {
@@ -473,7 +473,7 @@ impl Switch {
         self.memory.used()
     }
 
-    /// Queues the packet at `port`, or says why not.
+    /// Queues the packet at `port`, or returns the reason of the refusal.
     #[inline]
     fn offer<W: Wire>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Occupancy: *how fresh is what the switch knows of its queues?*
+//! Occupancy: *how fresh are the queue lengths that the switch decides by?*
 //!
 //! A simulated switch can read every queue's length at any instant. A programmable chip cannot: its
 //! ingress learns lengths from packets that recirculate, one a port, so it decides on a copy that
@@ -72,7 +72,7 @@ crate::registry! {
         fn of(&self, port: u16) -> Option<QueueView>;
         /// A packet has left the queue of `port`, which held `view` with it.
         fn departed(&mut self, port: u16, view: QueueView) -> ();
-        /// Whether ports must tell of departures.
+        /// Whether ports must report departures.
         fn watches_departures(&self) -> bool;
     };
     "exact" => Exact { ExactParams, Exact; EXACT },

@@ -22,7 +22,7 @@ pub enum PauseTarget {
 
 impl PauseTarget {
     /// The queue of a port that stands still. One without queues by priority stands still as a
-    /// whole. A flow's is whichever has it: the port's queues know.
+    /// whole. A flow's is the one that holds it: the port's queues find it.
     #[inline]
     pub fn queue(self) -> Option<u8> {
         match self {

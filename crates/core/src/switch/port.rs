@@ -100,7 +100,7 @@ impl PortConfig {
     }
 }
 
-/// Sets CE on a packet whose transport reacts to it; says whether it did.
+/// Sets CE on a packet whose transport reacts to it; returns whether it did.
 #[inline]
 pub(super) fn set_ce(packet: &mut Packet) -> bool {
     let reacts = packet.ecn() == Ecn::Ect;
@@ -113,7 +113,7 @@ pub(super) fn set_ce(packet: &mut Packet) -> bool {
 /// Facts that a port gets of a packet that is offered to it, beside the packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
-    /// The queue as the switch knows it, if that is not as it is.
+    /// The queue by the switch's own lengths, if these are stale.
     pub known: Option<QueueView>,
     /// The admission counts a packet that found no room, too.
     pub sample_full: bool,

@@ -7,7 +7,7 @@
 //! same place of their pods have the same two tables and differ in where the range begins, so a
 //! whole tier shares them, and they stay in the cache.
 //!
-//! Invariant: what a table says depends on the leaf alone, never on which switches share it.
+//! Invariant: a table's answer depends on the leaf alone, never on which switches share it.
 
 use crate::packet::HostId;
 use std::collections::BTreeMap;

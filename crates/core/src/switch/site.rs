@@ -66,7 +66,7 @@ pub const TIER_NAMES: &[&str] = &["leaf", "spine", "edge", "aggregation", "core"
 pub const OTHERS: &str = "others";
 
 /// An amount for all tiers, or amounts by tier: `{ leaf = 65, spine = 260 }`. A tier that is not
-/// named has what `others` says; where the table does not say it, the key's default.
+/// named has the value of `others`, or without that the key's default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByTier<T> {
     others: T,

@@ -1,7 +1,7 @@
 //! The standstill at a switch: which neighbours it has stopped, which packets its own pauses hold,
 //! and whether a stop would end if nothing but these packets stayed.
 //!
-//! A driver that knows the links asks all switches, and finds cycles of pauses.
+//! A driver, which has the links, asks all switches, and finds cycles of pauses.
 //!
 //! Invariant: nothing here changes the switch.
 

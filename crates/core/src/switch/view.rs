@@ -15,7 +15,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The queue of `port` as the switch knows it.
+    /// The queue of `port` by the switch's lengths.
     #[inline]
     pub(super) fn known(&mut self, port: u16) -> QueueView {
         self.occupancy.refresh(self.now, port, self.ports);

@@ -1,4 +1,4 @@
-//! Whose configuration it is. The forks' programs differ in constants that no key says; each is
+//! Whose configuration it is. The forks' programs differ in constants without a key; each is
 //! here with the file that it is in.
 
 use millpond_core::Time;
@@ -66,7 +66,7 @@ impl Fork {
     }
 
     /// Whether acknowledgements have the highest priority in hosts and switches, whatever a key
-    /// says (`AckHighPrio` in its program).
+    /// has (`AckHighPrio` in its program).
     pub fn answers_first(self) -> bool {
         self == Fork::ConWeave
     }

@@ -30,7 +30,7 @@ pub const BYTES_MAX: u64 = 1 << 20;
 /// How long a device that has refused is left alone. It can be full (EAGAIN), or drop what it is
 /// given (ENOBUFS), the end of which nobody reports.
 pub const PATIENCE: Time = Time::from_us(50);
-/// The rate by which a pause's quanta are counted: what virtual interfaces say of themselves.
+/// The rate by which a pause's quanta are counted: that which virtual interfaces report.
 const NOMINAL: Rate = Rate::from_gbps(10);
 
 /// The queue of one device.
@@ -142,7 +142,7 @@ impl<T> Egress<T> {
     pub fn refuse_for(&mut self, now: Time, item: T, patience: Time) {
         (self.refused, self.retry_at) = (Some(item), now + patience);
     }
-    /// The device has said that it takes more.
+    /// The device has reported room.
     pub fn retry(&mut self) {
         self.retry_at = Time::ZERO;
     }

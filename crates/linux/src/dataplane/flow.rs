@@ -162,7 +162,7 @@ pub fn merge_digest(header: &[u8], layers: &Layers, keys: &Keys) -> u64 {
             add(&[header[at], header[at + 1], header[at + 2], header[at + 3], header[at + 7]])
         }
     }
-    // The word of the flags but for these, which the core compares.
+    // The flags but for these, which the core compares.
     let tcp = &header[layers.transport..layers.payload];
     add(&[tcp[8], tcp[9], tcp[10], tcp[11], tcp[12], tcp[14], tcp[15]]);
     add(&tcp[20..]);

@@ -1,8 +1,8 @@
 //! Frames that cross a port, for somebody who looks on, as pcapng.
 //!
 //! Frames are shown as they cross: super-segments whole, checksums as partial as they are. They go
-//! through a bounded queue to the thread that answers who looks on; what finds it full is not
-//! shown, and the next frame that is says how many those were (`epb_dropcount`).
+//! through a bounded queue to the thread that serves the viewer. Frames that find it full are not
+//! shown, and the next one that is has their number (`epb_dropcount`).
 //!
 //! Invariant: no frame waits for who looks on, and a port that nobody looks at pays a comparison.
 

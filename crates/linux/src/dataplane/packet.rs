@@ -37,7 +37,7 @@ impl Packet {
         header.set(&buffers.bytes(buffer)[frame.start..split]);
         Packet::new(header, buffer, split..frame.end)
     }
-    /// As [`Packet::of_frame`]; its headers are found. Returns what they say, too: no more than the
+    /// As [`Packet::of_frame`]; its headers are found. Returns their fields, too: no more than the
     /// header that is kept apart has, and `None` if that is no frame's.
     #[inline]
     pub fn read(

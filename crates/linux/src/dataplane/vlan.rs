@@ -1,4 +1,4 @@
-//! Which VLANs a port carries, and how its frames say so (IEEE 802.1Q).
+//! Which VLANs a port carries, and the tags of its frames (IEEE 802.1Q).
 //!
 //! Between ports, and between switches, a frame of a VLAN has that VLAN's tag. A frame from an
 //! access port gets it, one to an access port loses it; elsewhere frames stay as they are.

@@ -1,4 +1,5 @@
-//! The tunnel between two switches: which datagrams count, and what the two ends tell each other.
+//! The tunnel between two switches: which datagrams count, and what the two ends report to each
+//! other.
 //!
 //! | file | what it does |
 //! |---|---|

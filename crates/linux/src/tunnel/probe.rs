@@ -6,9 +6,9 @@
 //! 4    number of the secret; 0: none   2
 //! 6    length of the datagram          2
 //! 8    what the sender has drawn      16
-//! 24   what it knows the peer to have 16
+//! 24   its record of the peer's draw  16
 //! 40   when it was sent                8   ns, of the sender's clock
-//! 48   the newest probe heard here:    8   when that was sent, of the peer's clock; 0: none
+//! 48   the newest probe received here: 8   when that was sent, of the peer's clock; 0: none
 //! 56   for how long it has waited      8   ns
 //! 64   the newest padded one: when     8   of the peer's clock; 0: none
 //! 72   and its length                  2
@@ -30,7 +30,7 @@ const MARK: u8 = 0x6d;
 const VERSION: u8 = 2 << 4;
 const TAG: usize = 80;
 
-/// A padded probe that was heard.
+/// A padded probe that was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Padded {
     /// When it was sent, of its sender's clock.
@@ -46,15 +46,15 @@ pub struct Probe {
     pub label: u16,
     /// The sender's nonce.
     pub from: Nonce,
-    /// The peer's nonce, as the sender knows it; zeros: it knows none.
+    /// The peer's nonce, as the sender has it; zeros: it has none.
     pub to: Nonce,
     /// When it was sent.
     pub sent: Time,
-    /// When the newest probe that was heard over this path was sent, of the peer's clock.
+    /// When the newest probe received over this path was sent, by the peer's clock.
     pub heard: Option<Time>,
     /// How long that has waited.
     pub waited: Time,
-    /// The newest padded probe that was heard.
+    /// The newest padded probe that was received.
     pub padded: Option<Padded>,
     /// Of the datagram.
     pub length: u16,
@@ -73,7 +73,7 @@ fn ns(time: Time) -> [u8; 8] {
     (time.as_ps() / 1000).to_be_bytes()
 }
 
-/// Whether a datagram says that it is a probe.
+/// Whether a datagram has the form of a probe.
 pub fn is_probe(datagram: &[u8]) -> bool {
     matches!(datagram, [MARK, VERSION, ..])
 }

@@ -109,8 +109,8 @@ pub struct Session {
     sealing: Option<(u16, LessSafeKey)>,
     /// Of the process that is there.
     current: Option<Opening>,
-    /// Of one that has been heard of, and may not know this process: it is there when one of its
-    /// frames opens, since those are made for this process.
+    /// Of a peer whose probe has come and that may lack this process's nonce: it is there when one
+    /// of its frames opens, since those are made for this process.
     candidate: Option<Opening>,
     retired: VecDeque<Nonce>,
     /// The next datagram's number, by path. Never anew, whoever the peer is.
@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    /// An authentic probe says that the peer has drawn `theirs`, and `to` which of ours it knows.
+    /// An authentic probe: the peer has drawn `theirs`, and `to` is the one of ours that it has.
     /// Whether a session has begun by it.
     pub fn greeted(&mut self, theirs: Nonce, to: Nonce) -> bool {
         if self.theirs() == Some(theirs) || self.is_retired(&theirs) {
@@ -195,8 +195,8 @@ impl Session {
         }
         let known = self.candidate.take().filter(|candidate| candidate.theirs == theirs);
         let opening = known.unwrap_or_else(|| Opening::new(&self.secrets, theirs, &self.mine));
-        // Only who has heard of this process is there now: else an old probe, sent again, could
-        // bring back a process that has ended.
+        // Only a peer with this process's nonce is there now: else an old probe, sent again,
+        // could bring back a process that has ended.
         let is_there = to == self.mine;
         if is_there {
             self.agree(opening);

@@ -1,6 +1,6 @@
 //! The results folder on disk: written as `OUT.partial`, renamed to `OUT` when whole.
 //!
-//! While a run lasts, `OUT.partial/progress.json` says how far it is. A lock on a file in
+//! While a run lasts, `OUT.partial/progress.json` has its progress. A lock on a file in
 //! `OUT.partial` keeps a second run out; the system drops it when the process ends in whatever way,
 //! so what a killed run leaves is taken over by the next.
 //!

@@ -46,7 +46,7 @@ words! {
         Holds = "holds",
         /// It is not.
         Fails = "fails",
-        /// Nothing was measured that could decide; the note says why.
+        /// Nothing was measured that could decide; the note has the reason.
         #[default]
         NotEvaluated = "not-evaluated",
     }
@@ -75,7 +75,7 @@ pub struct Claim {
     pub source: String,
     /// Its statement, in a sentence.
     pub statement: String,
-    /// Whose it is; folders of older versions do not say.
+    /// Whose it is; folders of older versions lack it.
     #[serde(default)]
     pub kind: ClaimKind,
     /// Where it was measured.
@@ -228,7 +228,8 @@ impl Claim {
         self.completed.map(|share| libm::floor(share * 1000.0) / 10.0)
     }
 
-    /// Whether it holds with its mechanism and without it: then it says nothing of the mechanism.
+    /// Whether it holds with its mechanism and without it: then it is no evidence for the
+    /// mechanism.
     pub fn holds_anyway(&self) -> bool {
         self.status == Verdict::Holds && self.baseline == Verdict::Holds
     }

@@ -80,7 +80,7 @@ pub enum Error {
     /// The target cannot be a folder's name: `/`, `..` or empty.
     #[error("{:?} cannot name a results folder", .0.as_os_str())]
     BadName(PathBuf),
-    /// A file of a results folder does not say what it should.
+    /// A file of a results folder has other content than it should.
     #[error("{}: {reason}", path.display())]
     Malformed {
         /// The file.

@@ -42,7 +42,7 @@ const LEVEL: usize = 10;
 const RECOVERED: f64 = 0.95;
 
 /// A rate that is drawn is that of so many full packets at least. Over less than a packet's time a
-/// rate says when the packet ended, and exceeds the link's.
+/// rate shows when the packet ended, and exceeds the link's.
 const PACKETS_DRAWN: f64 = 8.0;
 
 impl GoodputOverTime {

@@ -2,7 +2,7 @@
 
 use crate::model::words::words;
 
-/// From so many seeds on an interval means what it says: the range of five misses one time in 16,
+/// From so many seeds on an interval holds its percentage: the range of five misses one time in 16,
 /// that of six in 32.
 pub const FEW: usize = 6;
 

@@ -81,7 +81,7 @@ pub struct FileSize {
     pub checksum: Option<String>,
 }
 
-/// `manifest.json`. The caller fills in what it knows with struct update syntax over
+/// `manifest.json`. The caller fills in what it has with struct update syntax over
 /// [`Manifest::new`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -109,7 +109,7 @@ pub struct Manifest {
     /// The program's version.
     pub version: String,
     /// The revision that the program was built from, with `-dirty-HASH` if its sources differed;
-    /// `unknown` where nobody knows.
+    /// `unknown` without a repository.
     #[serde(default)]
     pub revision: String,
     /// The scenario as resolved, in TOML: running it again gives the same results.

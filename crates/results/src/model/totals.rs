@@ -14,7 +14,7 @@ use super::summary::{
 /// The totals that a world hands over at the end of a run, besides the records.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// How it ended. A broken audit makes it [`Status::Failed`] whatever is said here.
+    /// How it ended. A broken audit makes it [`Status::Failed`] whatever is here.
     pub status: Status,
     /// Whether the run was to end with its flows.
     pub until_complete: bool,
@@ -100,7 +100,8 @@ impl Packets {
     }
 }
 
-/// The largest resident memory of this process so far, where the system says (Linux's `VmHWM`).
+/// The largest resident memory of this process so far, where the system reports it (Linux's
+/// `VmHWM`).
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

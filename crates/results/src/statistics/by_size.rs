@@ -111,7 +111,7 @@ fn fixed(largest: u64) -> Vec<Edge> {
     bins
 }
 
-/// At most two decimals, and none that say nothing.
+/// At most two decimals, without trailing zeros.
 fn trimmed(share: f64) -> String {
     let text = format!("{share:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()

@@ -1,8 +1,8 @@
 //! The statistics of each variant over its seeds, and their differences to the first variant.
 //!
 //! Differences are paired: seed by seed, since the variants of one seed see the same arrivals.
-//! Intervals are those of [`resampling`](super::resampling), and what they bear out is said beside
-//! each difference: its [`Noise`](crate::Noise).
+//! Intervals are those of [`resampling`](super::resampling), and each
+//! difference has its [`Noise`](crate::Noise) beside it.
 //!
 //! Invariant: a comparison depends on the summaries and their order alone.
 
@@ -60,8 +60,8 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
     Ok(results)
 }
 
-/// The differences of one variant's runs to the first one's of the same seeds, and what can be said
-/// of them.
+/// The differences of one variant's runs to the first one's of the same seeds, and their
+/// noise.
 pub(crate) fn paired_differences(
     (first, of_first): (&[(u64, &Json)], &Tree<Estimate>),
     (own, of_own): (&[(u64, &Json)], &Tree<Estimate>),
@@ -91,7 +91,7 @@ pub(crate) fn show(results: &mut [VariantResult], names: &[String]) {
     }
 }
 
-/// Says of each difference whether what is open at the end could undo it.
+/// Marks each difference that open flows could undo.
 fn tell(
     differences: &mut Tree<Difference>,
     first: Option<&Tree<Estimate>>,

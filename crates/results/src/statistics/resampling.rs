@@ -12,7 +12,7 @@
 //! No resample leaves the range of its data, and the whole range of n values misses the middle of
 //! their distribution one time in 2^(n−1). So below [`FEW`] seeds no interval of this kind holds 95
 //! %: it is the range. Values that are the same in every seed have no spread that could be
-//! measured. An interval therefore says what it is: its [`IntervalKind`].
+//! measured. So each interval has its [`IntervalKind`].
 //!
 //! Invariant: an interval depends on the values and their order alone. The draws come from a
 //! [`Stream`] of a fixed name.
@@ -53,8 +53,8 @@ impl Resampler {
         Resampler::default()
     }
 
-    /// The interval of the mean of `values`; `None` for fewer than two, which say nothing about
-    /// their spread.
+    /// The interval of the mean of `values`; `None` for fewer than two, which have no
+    /// spread.
     pub fn interval(&mut self, values: &[f64]) -> Option<Interval> {
         let n = values.len();
         let first = *values.first()?;

@@ -75,7 +75,7 @@ const SINGLE: [(&str, &str, &str, &str, bool); 2] = [
 const BUSBW: &str = "busbw";
 const RATIO: &str = "ratio";
 
-/// The numbers that two variants, or points, are compared by unless a scenario says otherwise.
+/// The numbers that two variants, or points, are compared by, unless a scenario has `shows`.
 const USUAL: [&str; 11] = [
     "all.fct.mean",
     "mice.fct.p50",
@@ -90,7 +90,7 @@ const USUAL: [&str; 11] = [
     "timeouts",
 ];
 
-/// The numbers that points of a sweep are compared by unless a scenario says otherwise.
+/// The numbers that points of a sweep are compared by, unless a scenario has `shows`.
 const USUAL_OF_POINTS: [&str; 6] = [
     "mice.fct.p99",
     "all.fct.mean",
@@ -246,7 +246,7 @@ pub(crate) fn columns(names: &[String], trees: &[&Tree<Estimate>]) -> Vec<Column
     with_values(own.iter().map(String::as_str), trees)
 }
 
-/// Whether mice, elephants and queries together tell enough: one background with one kind of
+/// Whether mice, elephants and queries together are enough: one background with one kind of
 /// queries.
 pub(crate) fn is_usual(trees: &[&Tree<Estimate>]) -> bool {
     let queries = keys(trees, "qct_by_class_us");

@@ -85,7 +85,7 @@ fn never_ending(ended: u64, open: u64) -> [Option<(u64, u64, u64)>; QUANTILES.le
     })
 }
 
-/// The rank of each percentile's estimate among the ended ones. `ended_by` says how many had ended
+/// The rank of each percentile's estimate among the ended ones. `ended_by` has how many had ended
 /// by each age of an open one, in order.
 fn estimated_ranks(ended: u64, ended_by: &[u64]) -> [Option<u64>; QUANTILES.len()] {
     let mut ranks = [None; QUANTILES.len()];

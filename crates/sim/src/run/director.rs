@@ -318,7 +318,7 @@ impl<'a, O: Observer> Director<'a, O> {
     }
 
     /// The same with what was sampled, captured and probed before this edge. A departure may be
-    /// known before its time; it waits until it is due, whatever the kind of port that knew it.
+    /// known before its time; it waits until it is due, whatever the kind of its port.
     pub(crate) fn hand_over_captured(
         &mut self,
         partitions: &mut [&mut Partition],

@@ -42,7 +42,7 @@ struct Baseline {
     timeouts: Vec<(FlowId, u32)>,
 }
 
-/// Two that differ tell of progress.
+/// A difference between two is progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Progress {
     started: u64,
@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// All that can be said of open flows at `at`, whether or not the run goes on.
+    /// The judgement of open flows at `at`, whether or not the run goes on.
     pub(super) fn judge(&self, at: Time, plan: &Plan, partitions: &[&mut Partition]) -> Standstill {
         let open: Vec<OpenFlow> = partitions.iter().flat_map(|p| p.hosts.open_flows()).collect();
         let cut =

@@ -12,7 +12,7 @@
 //! # How a driver uses it
 //!
 //! One [`Offload`] a receive queue. It never sees bytes: a packet is a handle (`P`: the simulator's
-//! packet id, a buffer's number) and an [`Arrival`], which says what its headers say. A flow's
+//! packet id, a buffer's number) and an [`Arrival`], which has the fields of its headers. A flow's
 //! identity `F` is the driver's (the 5-tuple, a connection), one direction of it; it is compared
 //! whole, and `hash` only finds it.
 //!
@@ -373,8 +373,8 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
         }
     }
     /// A poll ends, or the deadline has come: releases what is ready, or has waited enough by
-    /// `now`. A driver that knows of packets that it has not looked at gives the time up to which
-    /// it has: they may be what is waited for.
+    /// `now`. A driver with packets that it has not looked at gives the time up to which it
+    /// has: one of them may fill the gap.
     #[inline]
     pub fn flush(&mut self, now: Time, out: &mut impl FnMut(Released<'_, F, P>)) {
         match self {
@@ -397,7 +397,7 @@ impl<F: Copy + Eq, P: Copy> Offload<F, P> {
             _ => 0,
         }
     }
-    /// Knows so many flows at most from now on: a driver does so whose packets anybody can forge.
+    /// Bounds the number of tracked flows, for a driver whose packets can be forged.
     pub fn bound(&mut self, flows: usize) {
         if let Offload::Presto(presto) = self {
             presto.bound(flows);

@@ -160,7 +160,7 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         }
     }
 
-    /// Knows so many flows at most from now on; packets of others go up as they come.
+    /// Bounds the number of tracked flows; packets of others go up as they come.
     pub fn bound(&mut self, most: usize) {
         self.most = most;
     }

@@ -94,7 +94,7 @@ impl<P: Copy> Segments<P> {
 
     /// Adds the packet, if it continues the segment and what must be equal is (with `BY_CELL` the
     /// flowcell, too). Returns whether its last packet is now its last for good: it was short, or
-    /// its flags say so; or else the list's next segment.
+    /// its flags end it; or else the list's next segment.
     ///
     /// # Errors
     /// The number of the list's next segment, if the packet does not continue this one.

@@ -5,7 +5,7 @@
 //! joins its flow's segment if it continues it exactly and the headers agree; otherwise that
 //! segment goes up and the packet begins another. So does a segment that a short packet or a flag
 //! has ended, the oldest of a full bucket, and at the end of a poll all that is left. The kernel
-//! keeps segments over polls only where `gro_flush_timeout` says so, which is not modelled.
+//! keeps segments over polls only with `gro_flush_timeout`, which is not modelled.
 //!
 //! The kernel compares the link header too, so packets of one flow that carry their path in it (a
 //! shadow MAC, an outer port) are different flows to it. Whether they are here is `labels`.

@@ -44,8 +44,7 @@ pub struct PortFacts {
     pub rate: Rate,
 }
 
-/// The questions that an admission answers; one that has nothing to say admits whatever there is
-/// room for.
+/// The questions that an admission answers. By default it admits every packet that has room.
 pub(super) trait Admits {
     /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its own
     /// from `random`.
@@ -78,9 +77,10 @@ crate::registry! {
         /// Records that the packet was offered to this queue, and whether it joins it then.
         fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) -> ();
         /// The packet joins the queue, of which the view does not count it yet: offered, or put
-        /// there for another's sake. Only general ports tell.
+        /// there for another's sake. Only general ports call it.
         fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> ();
-        /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
+        /// The packet leaves the queue, of which the view still counts it. Only general ports call
+        /// it.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// Whether it must be notified of departures (then a port must hold packets until they
         /// leave).

@@ -79,8 +79,8 @@ impl Deflects for Canary {
             } else if port != *refused
                 && let Some(bytes) = ports.takes(port, packet)
             {
-                // Its own port has said no already; by now it has counted the packet and may answer
-                // otherwise.
+                // Its own port has refused it already; by now it has counted the packet and may
+                // answer otherwise.
                 best.offer_known(port, bytes, random);
             }
         }

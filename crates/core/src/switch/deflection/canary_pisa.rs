@@ -2,8 +2,8 @@
 //! the paper's Tofino).
 //!
 //! The hardware's rules, kept here: a packet passes each stage once, and a stage's register once,
-//! with one read-modify-write; no loop, division or float in the pipeline; ingress knows queue
-//! lengths only by copies (choose `switch.occupancy = { kind = "refreshed", written-at =
+//! with one read-modify-write; no loop, division or float in the pipeline; ingress has only
+//! copies of queue lengths (choose `switch.occupancy = { kind = "refreshed", written-at =
 //! "departures" }` beside it); queues are FIFO. So there is one window of ranks for the whole
 //! switch, each packet is written into it, the inequality `quantile ≤ (C − c)/((1−k)·C)` is
 //! multiplied out (`below · ⌊(1−k)·C/20⌋ ≤ C − c`, in cells), the port to deflect to is fixed by

@@ -46,7 +46,7 @@ crate::registry! {
         /// Whether the packet must go elsewhere before its queue is asked; only where
         /// [`Nature::diverts`].
         fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool;
-        /// The facts that the switch must know of it beside where packets go.
+        /// The facts that the switch reads beside where packets go.
         fn nature(&self) -> Nature;
     };
     "none" => None { UndeflectedParams, Undeflected; none::ABOUT },
@@ -75,7 +75,7 @@ const BREAKS: &[PathProperty] = &[
     PathProperty::AcyclicWaits,
 ];
 
-/// The facts that a switch must know of a deflection beside where packets go. They do not change: a
+/// The facts of a deflection that a switch reads beside where packets go. They do not change: a
 /// switch reads them once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nature {

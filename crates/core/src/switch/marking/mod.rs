@@ -1,6 +1,6 @@
 //! Marking: *does this packet get CE?*
 //!
-//! A policy is asked once a packet, at enqueue or at dequeue as it says itself; the caller sets the
+//! A policy is asked once a packet, at enqueue or at dequeue as it declares; the caller sets the
 //! codepoint, and only on packets whose transport declared that it reacts (RFC 3168 §5).
 
 mod ecn;
@@ -52,7 +52,8 @@ crate::registry! {
         fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
         /// The least queue, in packets or in bytes, that it has to be notified of at an enqueue.
         fn asked_from(&self) -> QueueView;
-        /// The packet leaves the queue, of which the view still counts it. Only general ports tell.
+        /// The packet leaves the queue, of which the view still counts it. Only general ports call
+        /// it.
         fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
         /// Whether it must be notified of departures (then a port must hold packets until they
         /// leave).

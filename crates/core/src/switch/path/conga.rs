@@ -4,7 +4,7 @@
 //! Every port to another switch measures how busy it is ([`Estimator`]). A packet between leaves
 //! carries the number of its uplink and the most that any port on its way measured. The leaf that
 //! receives it keeps that, and reports it back on what it sends there: one entry a packet. So a
-//! leaf knows, for each leaf and uplink, how congested the way is, and adds what its own uplink
+//! leaf has, for each leaf and uplink, the congestion of the way, and adds what its own uplink
 //! measures.
 //!
 //! Only leaves choose so. A switch further up that has several ports to choose from takes one by
@@ -180,7 +180,7 @@ impl Conga {
         best
     }
 
-    /// Keeps what a packet says of a way.
+    /// Keeps the measure of a way that a packet carries.
     fn keep(entries: &mut Vec<Entry>, uplink: u16, measure: u8, now: Time) {
         let uplink = usize::from(uplink);
         if entries.len() <= uplink {

@@ -1,10 +1,10 @@
 //! DRILL(d, m): for every packet the shortest of d queues drawn at random and of the m that were
 //! shortest last time (Ghorbani et al., SIGCOMM 2017 §3.1).
 //!
-//! Ports are remembered for a set of candidates, since those towards one destination say nothing of
-//! those towards another.
+//! Ports are remembered for a set of candidates, since queues towards one destination are no guide
+//! to those towards another.
 //!
-//! Invariant: the port chosen waits no longer, by what the switch knows, than any that was
+//! Invariant: the port chosen waits no longer, by the switch's lengths, than any that was
 //! compared; the ports remembered are the shortest of those compared, each once.
 
 use super::{Choice, Chooses};

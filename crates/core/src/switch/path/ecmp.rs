@@ -50,7 +50,7 @@ crate::params! {
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     hash: EcmpHash,
-    /// Where each host hangs, which its address says.
+    /// Where each host is attached, by its address.
     attachment: Arc<Attachment>,
 }
 

@@ -3,7 +3,7 @@
 //! Presto (SIGCOMM 2015, section 3.1): a controller installs an entry for each label and leaf, as
 //! for any other layer-2 address. The label stands in [`Packet::entropy`], the field by which a
 //! fabric distinguishes flows. A port that is known to be down has its traffic moved to the next
-//! one that is not (the switch's fast failover), the edge knowing nothing of it. A packet that
+//! one that is not (the switch's fast failover), without the edge. A packet that
 //! would go back to where it came from has been moved so; it takes the next port, too.
 //!
 //! Invariant: with all links up, packets of one label and destination leave by one port.

@@ -30,7 +30,7 @@ use crate::switch::route::Attachment;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
-/// Where a choice is made: what a policy may know of its switch.
+/// Where a choice is made: the facts of the switch that a policy may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
     /// 0 for leaf and edge, 1 for spine and aggregation, 2 for core switches.

@@ -2,7 +2,7 @@
 //! (Mitzenmacher 2001; per packet, as Vertigo and Canary use it). With a memory it is DRILL, a
 //! mechanism of its own.
 //!
-//! Invariant: the port chosen waits no longer, by what the switch knows, than any other that was
+//! Invariant: the port chosen waits no longer, by the switch's lengths, than any other that was
 //! drawn; ties fall to a fair coin.
 
 use super::{Choice, Chooses};

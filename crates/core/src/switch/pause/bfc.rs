@@ -64,7 +64,7 @@ impl BfcParams {
         }
     }
 
-    /// The times as they are: where nobody has said how long the links are, those of the paper's.
+    /// The times in force: for links of unknown length, those of the paper.
     fn times(&self) -> Times {
         let p = self.in_network(Time::from_us(1));
         let time = |time: Auto<Time>| time.or(|| Time::ZERO);

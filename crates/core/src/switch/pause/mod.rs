@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::counters::Named;
 use crate::units::{Rate, Time};
 
-/// The counter of how long ports were paused, which switches and hosts tell.
+/// The counter of how long ports were paused, which switches and hosts report.
 pub const PAUSED: &str = "paused_us";
 
 /// The packets that the switch holds of what one ingress port's neighbour can be asked to stop.
@@ -81,7 +81,7 @@ impl PauseCounts {
     }
 }
 
-/// The questions that a pause answers; one that stops nobody has nothing to say.
+/// The questions that a pause answers; by default it stops no sender.
 pub(super) trait Pauses {
     /// Gives the policy the facts of its ports: their links' rates.
     fn install(&mut self, _: &[Rate]) {}

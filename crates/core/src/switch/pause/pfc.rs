@@ -101,7 +101,7 @@ crate::params! {
     }
 }
 
-/// The longest pause that a frame can say, in bytes of the link's time: 65,535 quanta of 512 bits.
+/// The longest pause of a frame, in bytes of the link's time: 65,535 quanta of 512 bits.
 const LONGEST_BYTES: u64 = 65_535 * 64;
 
 /// A priority of an ingress port.

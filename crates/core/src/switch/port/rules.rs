@@ -17,7 +17,7 @@ pub(super) struct Rules {
     pub(super) capacity: Capacity,
     /// The least queue, in packets or in bytes, for which the marking is to be asked.
     pub(super) marks_from: QueueView,
-    /// The admission is to be asked: drop-tail has nothing to say, and most ports have it.
+    /// The admission is to be asked: drop-tail always admits, and most ports have it.
     pub(super) asks: bool,
     /// Marking or admission act on departures.
     pub(super) watches: bool,

@@ -1,7 +1,7 @@
 //! The longest segment that a connection's ends ask for, lowered to what lies between them.
 //!
-//! An end says in its SYN how long segments to it may be (RFC 9293 §3.7.1). It knows its own
-//! interface and not a tunnel behind it.
+//! The SYN of an end has the longest segment that it takes (RFC 9293 §3.7.1): that of its own
+//! interface, without a tunnel behind it.
 //!
 //! Invariant: a checksum that was right stays right, and one that was wrong stays wrong.
 

@@ -4,7 +4,7 @@
 //! it) and what include/linux/virtio_net.h makes of it.
 //!
 //! Invariant: an [`Offload`] that was [checked](Offload::check) against a frame names a transport
-//! header within it, of the kind that it says.
+//! header within it, of the right kind.
 
 use super::checksum::Sum;
 use super::parse::{Layers, Protocol, Version, View};
@@ -145,7 +145,7 @@ impl Offload {
         };
         let layers = view.layers().ok_or(Unfit)?;
         let fits = expected.0.is_none_or(|v| v == layers.version) && expected.1 == layers.protocol;
-        // The payload may be no more than one packet: a sender says so for the last bytes of a
+        // The payload may be no more than one packet: so a sender marks the last bytes of a
         // stream.
         match fits && self.gso_size > 0 && (!self.partial || self.is_at(layers)) {
             true => Ok(()),

@@ -21,7 +21,7 @@ pub const QUANTUM_BYTES: u64 = 64;
 const OF_LINK: u16 = 0x0001;
 const OF_PRIORITIES: u16 = 0x0101;
 
-/// The quanta for which a frame stops each priority; `None`: it says nothing of that one.
+/// The quanta for which a frame stops each priority; `None`: not in the frame.
 pub type Quanta = [Option<u16>; 8];
 
 /// Whether these bytes are a MAC control frame, of whatever kind.
@@ -43,7 +43,7 @@ pub fn read(frame: &[u8]) -> Option<Quanta> {
     }
 }
 
-/// A frame that says this of priorities.
+/// A frame with these quanta.
 pub fn write(from: Mac, quanta: &Quanta) -> [u8; LENGTH] {
     let mut frame = [0; LENGTH];
     frame[..6].copy_from_slice(&GROUP.0);

@@ -1,4 +1,4 @@
-//! A network interface, as its own namespace's ioctls tell of it.
+//! A network interface, by the ioctls of its own namespace.
 //!
 //! Invariant: whatever namespace the caller is in, what is asked and set is the interface's.
 

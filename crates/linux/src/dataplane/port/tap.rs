@@ -6,7 +6,7 @@
 //! the kernel drops what is sent to it.
 //!
 //! Traps that were met: the kernel ignores "checksum is right" of frames that are written to a TAP,
-//! and drops single frames with a partial checksum that do not say so, so every frame says
+//! and drops single frames with a partial checksum that are not marked so. So every frame is marked
 //! "partial" with the pseudo-header's sum in place; and a frame that has no more payload than
 //! `gso_size` must not claim to be several. A full queue is no backpressure to the sender: what is
 //! beyond the interface's `txqueuelen` is dropped by its qdisc.
@@ -92,7 +92,7 @@ impl Tap {
         Ok(Tap { _claim: claim, ..self })
     }
 
-    /// Attaches a queue; [`Error::OneQueue`]: the interface has not as many as `several` says.
+    /// Attaches a queue; [`Error::OneQueue`]: the interface has one, and `several` needs more.
     fn attach(settings: &TapSettings, several: bool) -> Result<Tap, Error> {
         let name = &settings.device;
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

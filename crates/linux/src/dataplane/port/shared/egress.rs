@@ -2,8 +2,8 @@
 //!
 //! A flow of another application is asked to pause, and its frames wait with their sender: the
 //! feedback of [`FlowQueues`], which takes no time here. The overlay notifies a flow from another
-//! switch (`told`), and headroom has what comes until it hears. A flow from anywhere else cannot be
-//! notified. Its frames that find no memory are lost, and counted.
+//! switch (`told`), and headroom has what comes until the pause arrives. A flow from anywhere else
+//! cannot be notified. Its frames that find no memory are lost, and counted.
 //!
 //! All frames of an application's flow are data to the queues: they keep their order, and an
 //! acknowledgement overtakes nothing. Of TCP from elsewhere acknowledgements and handshakes are
@@ -78,7 +78,7 @@ pub struct Egress {
     sources: BTreeMap<u32, Weak<Link>>,
     /// The flows that were asked to pause.
     told: BTreeMap<(u32, u32), Pause>,
-    /// By port: its flows that were asked to pause, which nobody there hears.
+    /// By port: its flows that were asked to pause and cannot be notified.
     ports: BTreeMap<u16, u32>,
     /// The notices for other switches.
     tells: Tells,
@@ -105,7 +105,7 @@ pub fn class(view: &View, header: &[u8]) -> Class {
     }
 }
 
-/// The queues' shares by what a user says: of `memory` so much is headroom, slots in proportion.
+/// The queues' shares by the configuration: `headroom` of `memory`, slots in proportion.
 fn config(memory: u64, headroom: u64, frame_max: u32) -> Config {
     let segments = (memory / (PACKET * u64::from(SLOTS))).max(64);
     let headroom = headroom.min(memory);

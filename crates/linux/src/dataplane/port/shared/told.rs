@@ -1,8 +1,8 @@
 //! The notices that are due to other switches of what they send to an application.
 //!
-//! A flow is asked to pause, or to go on, when its queue says so. Where the port has no shared
+//! A flow is asked to pause, or to go on, by its queue. Where the port has no shared
 //! memory left, all applications (address, port, protocol) that others send to here are notified
-//! together, as in the simulator. The notices are taken once a round and said by the overlay.
+//! together, as in the simulator. The overlay sends the notices, once a round.
 //!
 //! Invariant: who was asked to pause is asked to go on, also when the application ends.
 
@@ -54,14 +54,14 @@ impl Tells {
             let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
             self.told.extend(self.senders.iter().map(pause));
         }
-        // A flow that is notified now says so itself, in its turn.
+        // A flow that is notified now has a record of its own, in its turn.
         if verdict.is_told && self.flows.contains(&(peer, flow)) {
             self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
         } else if self.senders.is_paused() {
             self.told.push(Told { peer, what: What::Arrived(flow, application, queued) });
         }
     }
-    /// A flow's queue has something to say.
+    /// A flow's queue pauses it, or lets it go on.
     pub fn flow(&mut self, peer: u16, flow: FlowKey, is_pause: bool, queued: Bytes) {
         let target = Target::Flow(flow);
         let what = if is_pause { What::Pause(target, queued) } else { What::Resume(target) };

@@ -2,7 +2,7 @@
 //! sets it up, and the switch's moves frames.
 //!
 //! Invariant: a lock is held while one frame is copied, and never while memory is mapped or given
-//! back; a ring that has said what cannot be stays still until the guest has gone.
+//! back; a ring with an impossible state stays still until the guest has gone.
 
 use super::frames::{self, Format, Given, HEADER, Scratch, Taken};
 use super::memory::Memory;
@@ -55,7 +55,7 @@ pub const FEATURES: u64 = CSUM
     | GUEST_USO6
     | HOST_USO;
 
-/// One ring: what the front end has said of it, and the ring itself while it runs.
+/// One ring: the front end's settings of it, and the ring itself while it runs.
 #[derive(Debug, Default)]
 pub struct Queue {
     /// Its entries.
@@ -169,7 +169,7 @@ impl Device {
     pub fn agree(&self, features: u64) {
         self.features.store(features, Ordering::Relaxed);
     }
-    /// Where the switch hears of changes.
+    /// The descriptor by which the switch learns of changes.
     pub fn news(&self) -> &OwnedFd {
         &self.news
     }

@@ -1,5 +1,5 @@
 //! A port of a virtual machine: a guest's virtio network device, over vhost-user. QEMU attaches at
-//! a socket, or DPDK's virtio-user, and neither knows of millpond.
+//! a socket, or DPDK's virtio-user, without any code of millpond.
 //!
 //! Frames are copied out of the guest's memory and into it by the switch's thread. A guest without
 //! buffers is a device whose queue is full: frames for it wait in the port's queue, and go on when
@@ -69,7 +69,7 @@ pub struct Reading {
     pub mergeable: bool,
     /// How often one has attached.
     pub attachments: u64,
-    /// How often one was sent away: its rings or messages said what cannot be.
+    /// How often one was rejected for an impossible ring or message.
     pub broken: u64,
     /// Frames that wait for it.
     pub waiting_frames: u64,
@@ -279,7 +279,7 @@ impl Vhost {
             guest.device.signal();
         }
     }
-    /// Whether there is nothing to do until its descriptor says so.
+    /// Whether there is nothing to do until its descriptor is ready.
     pub fn may_sleep(&self) -> bool {
         self.guest.as_ref().is_none_or(|guest| guest.device.may_sleep())
     }
@@ -290,7 +290,7 @@ impl Vhost {
         }
     }
 
-    /// The events so far; what waits is the port's queue, which this does not know.
+    /// The events so far; frames that wait are in the port's queue, elsewhere.
     pub fn reading(&self) -> Reading {
         let device = self.guest.as_ref().map(|guest| &guest.device);
         Reading {

@@ -26,7 +26,7 @@ const DESCRIPTOR: u64 = 16;
 /// Of the two others: flags and index come before the entries.
 const HEADER: u64 = 4;
 
-/// A ring says what cannot be: nothing of it can be trusted.
+/// A ring is in an impossible state: nothing of it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
