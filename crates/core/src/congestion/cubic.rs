@@ -9,7 +9,7 @@
 
 use super::hystart::HyStart;
 use super::{
-    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
+    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Metric, Quantity, Shared, Window,
 };
 use crate::Time;
 use crate::registry::{About, Signal};
@@ -183,7 +183,7 @@ impl Law for Cubic {
         }
     }
 
-    fn told(&self, shared: &Shared<CubicParams>) -> Vec<Told> {
+    fn metrics(&self, shared: &Shared<CubicParams>) -> Vec<Metric> {
         vec![(W_MAX, (self.w_max > 0.0).then(|| libm::round(self.w_max * f64::from(shared.mss))))]
     }
 }

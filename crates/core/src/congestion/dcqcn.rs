@@ -16,7 +16,7 @@
 //! Invariant: min-rate ≤ rate ≤ line rate, rate ≤ target ≤ line rate once a cut has been, 0 ≤ alpha
 //! ≤ 1.
 
-use super::{Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
+use super::{Demands, Echo, Family, Law, Metric, Quantity, RATE, Setting, Shared, in_gbps, step};
 use crate::registry::{About, Signal};
 use crate::switch::site::Auto;
 use crate::{Bytes, Rate, Time};
@@ -189,7 +189,7 @@ impl Law for Dcqcn {
         (self.0.line.bps() > 0).then_some(Rate(self.0.rate as u64))
     }
 
-    fn told(&self, _: &Shared<DcqcnParams>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<DcqcnParams>) -> Vec<Metric> {
         let it = &self.0;
         vec![
             (RATE, Some(in_gbps(it.rate))),

@@ -13,7 +13,7 @@
 
 use super::newreno::NewReno;
 use super::{
-    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Quantity, Shared, Told, Window,
+    Acked, Cause, Cut, Demands, Echo, Growth, LOSS_BASED, Law, Metric, Quantity, Shared, Window,
 };
 use crate::registry::{About, Signal};
 
@@ -188,7 +188,7 @@ impl Law for Dctcp {
         window.ssthresh = window.cwnd;
     }
 
-    fn told(&self, _: &Shared<DctcpParams>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<DctcpParams>) -> Vec<Metric> {
         vec![(ALPHA, Some(self.alpha))]
     }
 }

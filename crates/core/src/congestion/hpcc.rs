@@ -16,7 +16,7 @@
 //! Invariant: min-rate ≤ rate ≤ line rate.
 
 use super::links::{self, Links, Work};
-use super::{Acked, Demands, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
+use super::{Acked, Demands, Law, Metric, Quantity, RATE, Setting, Shared, in_gbps, step};
 use crate::packet::{Hop, Telemetry, telemetry::HOPS};
 use crate::registry::{About, PathProperty};
 use crate::switch::site::Auto;
@@ -148,7 +148,7 @@ impl Law for Hpcc {
         (self.0.setting.line.bps() > 0).then_some(Rate(self.0.rate as u64))
     }
 
-    fn told(&self, shared: &Shared<HpccParams>) -> Vec<Told> {
+    fn metrics(&self, shared: &Shared<HpccParams>) -> Vec<Metric> {
         let known = self.0.links.known();
         let links = if shared.law.hpcc_multi_rate { known } else { 1.min(known) };
         let load =
@@ -316,7 +316,7 @@ mod tests {
             answer(&mut law, (3000, 4000), &[hop(10, 25_000, 0), hop(10, 50_000, 50_000)], &shared);
             close(law.0.rate, 40e9 / (2.0 / 0.95) + 50e6);
             assert_eq!(law.0.references[0].load, if multi { 0.5 } else { 2.0 });
-            assert_eq!(law.told(&shared)[1].1, Some(2.0));
+            assert_eq!(law.metrics(&shared)[1].1, Some(2.0));
         }
     }
 

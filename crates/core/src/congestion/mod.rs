@@ -51,7 +51,7 @@ pub use rdma_dctcp::RdmaDctcpParams;
 pub use swift::SwiftParams;
 pub use tas::TasParams;
 pub use terms::{
-    Acked, Cause, Cut, Demands, Echo, Family, Growth, Path, Quantity, Setting, Told, Window,
+    Acked, Cause, Cut, Demands, Echo, Family, Growth, Metric, Path, Quantity, Setting, Window,
 };
 pub use timely::TimelyParams;
 pub use uet::{UetControl, UetParams};
@@ -183,7 +183,7 @@ pub trait Law: Clone + Debug {
 
     /// Quantities that it steers by, for those who sample connections: the same in the same order,
     /// whatever its state.
-    fn told(&self, _: &Shared<Self::Constants>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<Self::Constants>) -> Vec<Metric> {
         Vec::new()
     }
 }
@@ -343,8 +343,8 @@ macro_rules! laws {
             }
 
             /// Quantities that it steers by, and their values.
-            pub fn told(&self, terms: &Terms) -> Vec<Told> {
-                match self { $(Control::$Law(law) => law.told(&terms.$module)),+ }
+            pub fn metrics(&self, terms: &Terms) -> Vec<Metric> {
+                match self { $(Control::$Law(law) => law.metrics(&terms.$module)),+ }
             }
         }
     };
@@ -393,7 +393,7 @@ impl TransportKind {
     /// Quantities that it steers by, beside the window.
     pub fn quantities(&self) -> Vec<Quantity> {
         let terms = Terms::new(self, 1);
-        Control::new(1, &terms).told(&terms).into_iter().map(|(quantity, _)| quantity).collect()
+        Control::new(1, &terms).metrics(&terms).into_iter().map(|(quantity, _)| quantity).collect()
     }
 }
 

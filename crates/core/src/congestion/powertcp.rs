@@ -15,7 +15,7 @@
 //! Invariant: min-rate ≤ rate ≤ line rate.
 
 use super::links::{self, Links};
-use super::{Acked, Demands, Law, Quantity, RATE, Setting, Shared, Told, in_gbps};
+use super::{Acked, Demands, Law, Metric, Quantity, RATE, Setting, Shared, in_gbps};
 use crate::packet::{Hop, Telemetry};
 use crate::registry::{About, PathProperty};
 use crate::{Rate, Time};
@@ -135,7 +135,7 @@ impl Law for Powertcp {
         (self.0.setting.line.bps() > 0).then_some(Rate(self.0.rate as u64))
     }
 
-    fn told(&self, _: &Shared<PowertcpParams>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<PowertcpParams>) -> Vec<Metric> {
         let power = (self.0.links.are_known()).then_some(self.0.power);
         vec![(RATE, Some(in_gbps(self.0.rate))), (POWER, power)]
     }

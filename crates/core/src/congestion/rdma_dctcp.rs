@@ -10,7 +10,7 @@
 //! Invariant: min-rate ≤ rate ≤ line rate; 0 ≤ alpha ≤ 1.
 
 use super::{
-    Acked, Demands, Echo, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step,
+    Acked, Demands, Echo, Family, Law, Metric, Quantity, RATE, Setting, Shared, in_gbps, step,
 };
 use crate::Rate;
 use crate::registry::{About, Signal};
@@ -127,7 +127,7 @@ impl Law for RdmaDctcp {
         (self.0.line.bps() > 0).then_some(Rate(self.0.rate as u64))
     }
 
-    fn told(&self, _: &Shared<RdmaDctcpParams>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<RdmaDctcpParams>) -> Vec<Metric> {
         vec![(RATE, Some(in_gbps(self.0.rate))), (ALPHA, Some(self.0.alpha))]
     }
 }

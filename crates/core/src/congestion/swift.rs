@@ -11,7 +11,7 @@
 //! Invariant: the window lies in [`swift-window-min`, `swift-window-max`] and shrinks at most once
 //! a round trip, except for repeated timeouts.
 
-use super::{Acked, Cause, Cut, Demands, Law, Quantity, Shared, Told, Window};
+use super::{Acked, Cause, Cut, Demands, Law, Metric, Quantity, Shared, Window};
 use crate::registry::{About, PathProperty};
 use crate::switch::site::Auto;
 use crate::{Rate, Time};
@@ -257,7 +257,7 @@ impl Law for Swift {
         last.saturating_add(self.gap())
     }
 
-    fn told(&self, shared: &Shared<Constants>) -> Vec<Told> {
+    fn metrics(&self, shared: &Shared<Constants>) -> Vec<Metric> {
         let target = (self.rtt > Time::ZERO).then(|| self.target(self.hops, &shared.law) / 1e6);
         vec![(FCWND, Some(self.window)), (TARGET, target)]
     }

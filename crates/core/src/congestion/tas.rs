@@ -17,7 +17,9 @@
 //! Invariant: the rate is positive, and changes at most once an interval but for the first loss in
 //! it.
 
-use super::{Acked, Cause, Cut, Demands, Echo, Law, Quantity, RATE, Shared, Told, Window, in_gbps};
+use super::{
+    Acked, Cause, Cut, Demands, Echo, Law, Metric, Quantity, RATE, Shared, Window, in_gbps,
+};
 use crate::registry::{About, PathProperty, Signal};
 use crate::{Rate, Time};
 
@@ -193,7 +195,7 @@ impl Law for Tas {
         self.0.last_bytes = bytes;
     }
 
-    fn told(&self, _: &Shared<TasParams>) -> Vec<Told> {
+    fn metrics(&self, _: &Shared<TasParams>) -> Vec<Metric> {
         vec![(RATE, Some(in_gbps(self.0.rate))), (MARKS, Some(self.0.marks))]
     }
 }
@@ -287,7 +289,7 @@ mod tests {
         // And then steps of 10 Mb/s; the fraction decays.
         acks(&mut law, Time::from_us(600), 1, 0, &shared);
         close(law.0.rate, 160e6 * (1.0 - 0.0125 / 2.0) + 10e6);
-        close(law.told(&shared)[1].1.unwrap(), 0.0125 * 15.0 / 16.0);
+        close(law.metrics(&shared)[1].1.unwrap(), 0.0125 * 15.0 / 16.0);
     }
 
     #[test]

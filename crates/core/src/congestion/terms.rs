@@ -167,4 +167,4 @@ pub struct Quantity {
 }
 
 /// A quantity that a law steers by beside the window, and its value; `None` before there is one.
-pub type Told = (Quantity, Option<f64>);
+pub type Metric = (Quantity, Option<f64>);

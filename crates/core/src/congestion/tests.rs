@@ -108,9 +108,9 @@ fn a_law_tells_the_same_quantities_in_every_state_and_paces_only_if_it_says_so()
         let mut control = Control::new(10 * u64::from(MSS), &terms);
         for n in 1..100 {
             control.on_ack(ack(n, 10_000), &terms);
-            let told: Vec<Quantity> =
-                control.told(&terms).into_iter().map(|(quantity, _)| quantity).collect();
-            assert_eq!(told, names, "{kind:?}");
+            let metrics: Vec<Quantity> =
+                control.metrics(&terms).into_iter().map(|(quantity, _)| quantity).collect();
+            assert_eq!(metrics, names, "{kind:?}");
             let last = Time::from_us(n);
             let paces =
                 control.window(&terms).is_some() || control.next_departure(last, &terms) > last;

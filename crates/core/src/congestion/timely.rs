@@ -9,7 +9,7 @@
 //!
 //! Invariant: min-rate ≤ rate ≤ line rate; at most one change a round trip.
 
-use super::{Acked, Demands, Family, Law, Quantity, RATE, Setting, Shared, Told, in_gbps, step};
+use super::{Acked, Demands, Family, Law, Metric, Quantity, RATE, Setting, Shared, in_gbps, step};
 use crate::registry::About;
 use crate::switch::site::Auto;
 use crate::{Rate, Time};
@@ -128,7 +128,7 @@ impl Law for Timely {
         (self.0.line.bps() > 0).then_some(Rate(self.0.rate as u64))
     }
 
-    fn told(&self, shared: &Shared<TimelyParams>) -> Vec<Told> {
+    fn metrics(&self, shared: &Shared<TimelyParams>) -> Vec<Metric> {
         let gradient = self.0.gradient(&shared.law);
         vec![(RATE, Some(in_gbps(self.0.rate))), (GRADIENT, (self.0.until > 0).then_some(gradient))]
     }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(law.0.rate, 5e9, "the first is compared with nothing");
         round(&mut law, 2, 110, &shared);
         close(law.0.rate, 5e9 * 0.65);
-        close(law.told(&shared)[1].1.unwrap(), 0.4375);
+        close(law.metrics(&shared)[1].1.unwrap(), 0.4375);
         round(&mut law, 3, 100, &shared);
         close(law.0.rate, 5e9 * 0.65 + 10e6);
     }

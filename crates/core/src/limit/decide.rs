@@ -83,19 +83,19 @@ pub fn decide(settings: &Settings, behind: i64, ask: &Ask, draw: u32) -> Verdict
     let paced = settings.form == Form::Edt as u32;
     let shared = tcp && ask.share != 0;
     let waits = settings.flags & flags::WAITS != 0;
-    let mut told_from = if tcp || ecn || paced { settings.mark } else { 0 };
+    let mut signals_from = if tcp || ecn || paced { settings.mark } else { 0 };
     let (mut drop, mut drop_large) = (settings.drop, settings.drop_large);
     if waits && !tcp && !ecn {
-        told_from = drop;
+        signals_from = drop;
     }
     if shared {
         // Its pace follows the queue, and a window that is reduced while it is paced hardly grows
         // again: where many begin at once, their small segments would stay.
         drop = drop.max(settings.bypass);
-        (told_from, drop_large) = (drop, drop);
+        (signals_from, drop_large) = (drop, drop);
     }
     let too_far = behind > drop || (large && behind > drop_large);
-    if !too_far && behind <= told_from {
+    if !too_far && behind <= signals_from {
         return if shared && ask.bytes > ask.share {
             too_large(settings, ecn)
         } else {

@@ -185,7 +185,7 @@ impl Sender {
     /// A queue pair without a window shows what its rate has in flight in the base round trip.
     pub fn standing(&self, cfg: &[Config]) -> Standing {
         let cfg = &cfg[usize::from(self.which)];
-        let told = self.control.told(&cfg.terms);
+        let told = self.control.metrics(&cfg.terms);
         let window = self.window.min(self.limit);
         let rate = || cfg.in_flight(self.rate.unwrap_or(self.setting.line));
         Standing {

@@ -54,7 +54,7 @@ impl Sender {
     }
     /// Its state, seen from outside.
     pub fn standing(&self, cfg: &Config) -> Standing {
-        let told = self.control.told(&cfg.of(self.which).terms);
+        let told = self.control.metrics(&cfg.of(self.which).terms);
         Standing {
             state: match self.phase {
                 Phase::Open | Phase::Paced => "open",
