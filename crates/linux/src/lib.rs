@@ -19,6 +19,7 @@
 //! to it, and the edge equal to the simulator's.
 
 #[cfg(any(test, feature = "bodies"))]
+#[path = "../tests/bodies/mod.rs"]
 pub mod bodies;
 pub mod dataplane;
 pub mod demo;
@@ -28,7 +29,7 @@ pub mod fabric;
 pub mod limit;
 mod metrics;
 mod netlink;
-#[cfg(test)]
-mod recorded;
 pub mod switch;
+#[cfg(test)]
+mod tests;
 pub mod tunnel;

@@ -86,7 +86,7 @@ const PLACES: [&str; 10] = [
     "linux/src/tunnel",
 ];
 /// Files of tests.
-const TESTS: [&str; 3] = ["tests", "conformance", "merging"];
+const TESTS: [&str; 2] = ["tests", "merging"];
 
 fn files(place: &Path, into: &mut Vec<PathBuf>) {
     let is_test = |path: &Path| TESTS.iter().any(|name| path.file_stem().unwrap() == *name);

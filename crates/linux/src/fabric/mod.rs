@@ -17,8 +17,6 @@
 //! Invariant: each packet of a frame that arrived is sent once, dropped for a reason that is
 //! counted, or held here, and its buffer is held as long.
 
-#[cfg(test)]
-mod conformance;
 mod lines;
 mod passing;
 #[cfg(test)]

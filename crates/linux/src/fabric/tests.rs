@@ -1,5 +1,7 @@
 //! The switch by itself, between sockets and files.
 
+mod conformance;
+
 use super::*;
 use crate::dataplane::buffers::FRAME_MAX;
 use crate::dataplane::frame::segment::tests::{Build, frame_of};

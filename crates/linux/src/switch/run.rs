@@ -35,8 +35,6 @@ use std::time::{Duration, Instant};
 use workers::Team;
 
 mod change;
-#[cfg(test)]
-mod conformance;
 mod fit;
 mod loops;
 mod reading;

@@ -178,7 +178,7 @@ impl Crate {
             if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
                 module.pop();
             }
-            if module.iter().any(|part| part.starts_with("tests") || part == "conformance") {
+            if module.iter().any(|part| part.starts_with("tests")) {
                 continue;
             }
             modules.insert(module, names(&fs::read_to_string(&file).unwrap(), &file));

@@ -1,5 +1,7 @@
 //! Rounds of the poll loop, with sockets of this process in the place of paths.
 
+mod conformance;
+
 use super::{Ready, Switch};
 use crate::dataplane::buffers::{FRAME_MAX, Frame};
 use crate::dataplane::fault::{self, Fault};

@@ -17,8 +17,6 @@
 //! Invariant: an application's end, however it comes, frees all that it had, and nobody stays
 //! paused; what it writes into its memory harms its own port alone.
 
-#[cfg(test)]
-mod conformance;
 mod egress;
 mod fifo;
 mod link;

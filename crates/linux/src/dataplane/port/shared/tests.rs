@@ -1,5 +1,7 @@
 //! An application at a switch of this process, beside ports that cannot be paused.
 
+mod conformance;
+
 use super::*;
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Drop;

@@ -4,78 +4,41 @@
 use super::simulated::{Sent, Trace, cell, merge_identity, sequence};
 use super::{Stamped, Verdict};
 use crate::dataplane::buffers::FRAME_MAX;
-use crate::dataplane::frame::checksum::{self, Sum, pseudo};
+use crate::dataplane::frame::checksum;
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Layers, Mac, parse};
+use crate::dataplane::frame::{Layers, parse};
 use crate::dataplane::port::Port;
 use crate::dataplane::port::tap::Tap;
 use crate::dataplane::port::udp::Udp;
 use crate::dataplane::slot::Slot;
 use crate::encapsulation::Encapsulation;
-use crate::recorded::tcp_flags;
 use crate::switch::config::{Config, PathParams};
 use crate::switch::control::Asking;
 use crate::switch::run::{Ready, Switch};
 use crate::switch::state::State;
 use crate::switch::table::Place;
 use crate::switch::uplink::Uplink;
+use crate::tests::{Headers, flow, layers, mac, pair, tcp_flags};
 use crate::tunnel::probe;
 use millpond_core::edge::flowcell::Rule;
 use millpond_core::edge::gro::{self, OffloadParams};
 use millpond_core::{HostId, Packet, Time};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
-};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// The headers of a frame.
-struct Headers {
-    from: HostId,
-    to: HostId,
-    flow: u32,
-    seq: u32,
-    ack: u32,
-    flags: u8,
-    tos: u8,
-    ttl: u8,
-    /// IP and TCP, with options.
-    length: u32,
-}
-
-fn mac(host: HostId) -> Mac {
-    Mac([2, 0, 0, 0, 0, host as u8])
-}
 
 /// A payload byte depends on its flow and its place in the stream.
 fn byte(flow: u32, seq: u32) -> u8 {
     (seq ^ seq >> 8 ^ seq >> 16).wrapping_add(flow) as u8
 }
 
-/// A frame, with a partial checksum or a whole one.
-fn frame(h: &Headers, payload: u32, partial: bool) -> Vec<u8> {
-    let mut frame = [mac(h.to).0, mac(h.from).0].concat();
-    frame.extend([8, 0, 0x45, h.tos]);
-    frame.extend(((h.length + payload) as u16).to_be_bytes());
-    frame.extend([0, 0, 0x40, 0, h.ttl, 6, 0, 0, 10, 0, 0, h.from as u8, 10, 0, 0, h.to as u8]);
-    let sum = Sum::default().bytes(&frame[14..34]).checksum();
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    frame.extend(h.flow.to_be_bytes());
-    frame.extend(h.seq.to_be_bytes());
-    frame.extend(h.ack.to_be_bytes());
-    frame.extend([((h.length - 20) << 2) as u8, h.flags, 1, 0, 0, 0, 0, 0]);
-    // Options that say nothing.
-    frame.resize(14 + h.length as usize, 1);
-    frame.extend((0..payload).map(|i| byte(h.flow, h.seq.wrapping_add(i))));
-    let layers = *parse(&frame).expect("a frame").tcp().expect("of TCP");
-    let sum = pseudo(&frame, &layers, layers.end - layers.transport);
-    let sum = if partial { sum.fold() } else { sum.bytes(&frame[layers.transport..]).checksum() };
-    frame[layers.transport + 16..layers.transport + 18].copy_from_slice(&sum.to_be_bytes());
-    frame
+/// The payload of a segment.
+fn payload(flow: u32, seq: u32, bytes: u32) -> impl Iterator<Item = u8> {
+    (0..bytes).map(move |i| byte(flow, seq.wrapping_add(i)))
 }
 
 /// A packet of the trace as it crosses a path.
@@ -84,38 +47,19 @@ fn datagram(p: &Packet) -> Vec<u8> {
     // Every other flow's checksums are whole, as of a sender without offloads.
     let partial = p.flow.is_multiple_of(2);
     let (from, to, flags, length) = (p.src, p.dst, tcp_flags(p), u32::from(p.size - p.payload));
-    let headers =
-        Headers { from, to, flow: p.flow, seq: sequence(p), ack: ms, flags, tos, ttl, length };
+    let (flow, seq) = (p.flow, sequence(p));
+    let headers = Headers { from, to, tag: None, flow, seq, ack: ms, flags, tos, ttl, length };
     let stamp = Encapsulation { label: p.entropy as u16, flowcell: cell(p), partial };
-    [&stamp.write()[..], &frame(&headers, p.payload.into(), partial)].concat()
-}
-
-fn layers_of(frame: &[u8]) -> Layers {
-    *parse(frame).expect("a frame").tcp().expect("of TCP")
-}
-
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(std::array::from_fn(|i| bytes[at + i]))
+    [&stamp.write()[..], &headers.frame(payload(flow, seq, p.payload.into()), partial)].concat()
 }
 
 /// The flow, and whether each byte is in its place.
 fn content(frame: &[u8], layers: &Layers) -> u32 {
-    let (flow, seq) = (word(frame, layers.transport), tcp::seq(frame, layers));
-    let payload = &frame[layers.payload..layers.end];
-    let is_right = payload.iter().zip(0..).all(|(b, i)| *b == byte(flow, seq.wrapping_add(i)));
+    let (flow, seq) = (flow(frame, layers), tcp::seq(frame, layers));
+    let bytes = &frame[layers.payload..layers.end];
+    let is_right = bytes.iter().copied().eq(payload(flow, seq, bytes.len() as u32));
     assert!(is_right, "the bytes of flow {flow} from {seq} on");
     flow
-}
-
-/// Two ends of a connection in this process that keeps messages apart and loses none.
-fn pair() -> (OwnedFd, OwnedFd) {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .expect("a pair of sockets");
-    for end in [&pair.0, &pair.1] {
-        sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
-    }
-    pair
 }
 
 /// The switch, with nothing but so many paths to each of `peers`, and what they are read and
@@ -224,7 +168,7 @@ impl Out {
     }
 
     fn verdict(&mut self, at: Time, offload: Offload, frame: &[u8]) -> Verdict {
-        let layers = layers_of(frame);
+        let layers = layers(frame);
         let bytes = (layers.end - layers.payload) as u32;
         assert_eq!(offload.check(&parse(frame).expect("a frame"), frame.len()), Ok(()));
         self.packets += match offload.gso_size {
@@ -257,9 +201,10 @@ pub fn stamps(trace: &Trace, host: HostId) -> Vec<Stamped> {
         now = now.max(segment.at);
         let (from, to, flow, seq) = (host, segment.to, segment.flow, segment.seq);
         let (flags, length) = (segment.flags, segment.headers);
-        let headers = Headers { from, to, flow, seq, ack: 0, flags, tos: 0, ttl: 64, length };
-        let frame = frame(&headers, segment.payload, true);
-        let offload = Offload::of(&layers_of(&frame), 1460);
+        let headers =
+            Headers { from, to, tag: None, flow, seq, ack: 0, flags, tos: 0, ttl: 64, length };
+        let frame = headers.frame(payload(flow, seq, segment.payload), true);
+        let offload = Offload::of(&layers(&frame), 1460);
         send(&stack, &[&offload.write()[..], &frame].concat(), SendFlags::empty())
             .expect("room in the socket");
         switch.round(now, &Ready { ports: vec![0], ..Ready::default() });
@@ -283,7 +228,7 @@ fn stamped(segment: &Sent, took: usize, datagrams: &[Vec<u8>]) -> Stamped {
     let mut whole: Option<Stamped> = None;
     for datagram in datagrams {
         let (stamp, frame) = Encapsulation::read(datagram).expect("encapsulated");
-        let layers = layers_of(frame);
+        let layers = layers(frame);
         let (bytes, seq) = ((layers.end - layers.payload) as u32, tcp::seq(frame, &layers));
         let flow = content(frame, &layers);
         assert_eq!(usize::from(stamp.label), took, "the label's path");

@@ -23,6 +23,7 @@ mod network;
 mod replay;
 mod simulated;
 
+use crate::tests::same;
 use millpond_core::counters::DropReason;
 use millpond_core::{Ecn, Time};
 use simulated::{Trace, runs, simulate};
@@ -76,22 +77,10 @@ fn by_port(mut left: Vec<Left>) -> Vec<Left> {
 fn agree(trace: &Trace, replayed: &Trace) -> Result<(), String> {
     let mut counted = Counted::default();
     for switch in 0..trace.switches() {
-        let ours = by_port(trace.left(switch));
         let theirs = replay::run(replayed, switch, &mut counted);
-        let theirs = by_port(theirs);
-        if let Some(i) = (0..ours.len().max(theirs.len())).find(|i| ours.get(*i) != theirs.get(*i))
-        {
-            let (a, b) = (ours.get(i), theirs.get(i));
-            return Err(format!(
-                "switch {switch}, {i} of {}:\nsimulator {a:?}\nLinux     {b:?}",
-                ours.len()
-            ));
-        }
+        same(&format!("switch {switch}"), &by_port(trace.left(switch)), &by_port(theirs))?;
     }
-    if counted != trace.counted {
-        return Err(format!("counted:\nsimulator {:?}\nLinux     {counted:?}", trace.counted));
-    }
-    Ok(())
+    same("counted", &[trace.counted], &[counted])
 }
 
 /// Events that did not come about were not compared.

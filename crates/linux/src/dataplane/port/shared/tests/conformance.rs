@@ -37,10 +37,11 @@
 mod replay;
 mod simulated;
 
+use crate::tests::same;
 use millpond_core::Time;
 use millpond_core::overlay::Word;
 use proptest::prelude::*;
-use replay::{Behind, replay};
+use replay::{Behind, Replayed, replay};
 use simulated::simulate;
 
 /// Senders, and flows, of which each sender has every third. One more fills the application's ring.
@@ -147,33 +148,19 @@ struct Trace {
 fn agree(scene: &Scene, replayed: &Scene) -> Result<Trace, String> {
     let trace = simulate(scene);
     let behind_peers = replay(&trace, replayed, Behind::Peers)?;
-    for (n, ((at, event, ours), theirs)) in trace.steps.iter().zip(&behind_peers.after).enumerate()
-    {
-        if ours != theirs {
-            return Err(format!(
-                "step {n}, {event:?} at {at:?}:\nsimulator {ours:?}\nLinux     {theirs:?}"
-            ));
-        }
-    }
+    let ours: Vec<_> = trace.steps.iter().map(|(at, event, after)| (at, event, after)).collect();
+    let steps = trace.steps.iter().zip(&behind_peers.after);
+    let theirs: Vec<_> = steps.map(|((at, event, _), after)| (at, event, after)).collect();
+    same("step", &ours, &theirs)?;
     let behind_ports = replay(&trace, replayed, Behind::Applications)?;
-    for (n, (peers, ports)) in behind_peers.after.iter().zip(&behind_ports.after).enumerate() {
-        let (at, event, _) = trace.steps[n];
-        if peers.stand != ports.stand || behind_peers.told[n] != behind_ports.told[n] {
-            let [peers, ports] =
-                [(peers.stand, &behind_peers.told[n]), (ports.stand, &behind_ports.told[n])];
-            return Err(format!(
-                "step {n}, {event:?} at {at:?}:\nof peers        {peers:?}\nof applications \
-                 {ports:?}"
-            ));
-        }
-    }
+    let stands = |replayed: &Replayed| -> Vec<_> {
+        let stood = replayed.after.iter().zip(&replayed.told);
+        let steps = trace.steps.iter().zip(stood);
+        steps.map(|((at, event, _), (it, told))| (*at, *event, it.stand, told.clone())).collect()
+    };
+    same("step of peers and applications", &stands(&behind_peers), &stands(&behind_ports))?;
     for (who, served) in [("peers", &behind_peers.served), ("applications", &behind_ports.served)] {
-        if let Some(at) = (0..trace.served.len().max(served.len()))
-            .find(|at| trace.served.get(*at) != served.get(*at))
-        {
-            let (ours, theirs) = (trace.served.get(at), served.get(at));
-            return Err(format!("frame {at}: simulator {ours:?}, Linux, of {who}, {theirs:?}"));
-        }
+        same(&format!("frames of {who}"), &trace.served, served)?;
     }
     Ok(trace)
 }

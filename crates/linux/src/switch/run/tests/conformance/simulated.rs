@@ -1,7 +1,7 @@
 //! The trace: what the simulator's hosts sent and received, and what its edges decided.
 
 use super::Verdict;
-use crate::recorded::{record, tcp_flags};
+use crate::tests::{graph, record, tcp_flags};
 use millpond_core::edge::gro::Counters;
 use millpond_core::packet::{Kind, NONE, flags};
 use millpond_core::{FlowId, HostId, Packet, Time};
@@ -21,27 +21,19 @@ const SPINES: u32 = 4;
 /// of a flowcell at line rate. One of them loses packets. Elephants both ways that meet at hosts
 /// and in the fabric, and requests with their answers over connections that stay.
 fn scenario() -> String {
-    let links = (0..HOSTS).map(|h| {
-        format!("{{ a = \"host{h}\", b = \"leaf{}\", rate = \"10Gbps\", delay = \"1us\" }}", h / 3)
-    });
+    let hosts = (0..HOSTS).map(|h| (format!("host{h}"), format!("leaf{}", h / 3), 1_000_000));
     let fabric = (0..2 * SPINES).map(|i| {
-        let (leaf, spine) = (i / SPINES, i % SPINES);
-        format!(
-            "{{ a = \"leaf{leaf}\", b = \"spine{spine}\", rate = \"10Gbps\", delay = \"{}us\" }}",
-            1 + 15 * spine * spine
-        )
+        let (leaf, spine) = (i / SPINES, u64::from(i % SPINES));
+        (format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 * (1 + 15 * spine * spine))
     });
-    let links: Vec<String> = links.chain(fabric).collect();
-    let names: Vec<String> = ["leaf0", "leaf1"].into_iter().map(String::from).collect();
-    let names = names.into_iter().chain((0..SPINES).map(|i| format!("spine{i}")));
-    let names: Vec<String> = names.map(|name| format!("{{ name = \"{name}\" }}")).collect();
+    let links: Vec<_> = hosts.chain(fabric).collect();
+    let switches = ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"];
+    let graph = graph(HOSTS, &switches, &links);
     let taps: Vec<String> = (0..HOSTS).map(|h| format!("\"host{h}\"")).collect();
     format!(
         r#"
         duration = "10ms"
-        [topology]
-        kind = "file"
-        graph = {{ hosts = {HOSTS}, switches = [{}], links = [{}] }}
+        {graph}
         [host]
         receive-offload = {{ kind = "presto-gro" }}
         [switch]
@@ -82,8 +74,6 @@ fn scenario() -> String {
         request = 200000
         response = 90000
         "#,
-        names.join(", "),
-        links.join(", "),
         taps.join(", "),
     )
 }

@@ -1,7 +1,7 @@
 //! The whole network in one fabric, as a lab has it: what hosts sent in the simulation enters, and
 //! what reaches hosts must be the same packets at the same times.
 
-use super::replay::{frame, mac};
+use super::replay::frame;
 use super::simulated::{Arrival, Trace};
 use super::{Counted, Left, Seen};
 use crate::dataplane::buffers::Buffers;
@@ -11,6 +11,7 @@ use crate::dataplane::frame::{Offload, Tag, parse};
 use crate::dataplane::metadata::Classifier;
 use crate::dataplane::packet::Packet as Bytes;
 use crate::fabric::{Fabric, Far, Held, Line};
+use crate::tests::{flow, mac, same};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
 use millpond_core::{Packet, Time};
@@ -70,7 +71,7 @@ fn seen(trace: &Trace, left: &crate::fabric::Left) -> Left {
     Left::Packet(Seen {
         at: Time::from_ps(left.at.as_ps() - delay.as_ps()),
         port,
-        flow: u32::from_be_bytes(std::array::from_fn(|i| header[layers.transport + i])),
+        flow: flow(header, &layers),
         seq: tcp::seq(header, &layers),
         ack: tcp::ack(header, &layers),
         size: packet.size,
@@ -137,19 +138,15 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
 /// Compares what reached each host up to the trace's end.
 pub fn agree(trace: &Trace) -> Result<usize, String> {
     let (reached, counted) = run(trace);
-    if counted != trace.counted {
-        return Err(format!("counted:\nsimulator {:?}\nfabric    {counted:?}", trace.counted));
-    }
+    same("counted", &[trace.counted], &[counted])?;
     let mut count = 0;
     for (host, theirs) in reached.iter().enumerate() {
         let (leaf, port) = trace.plan.topology.attachment.hosts[host];
         let ours: Vec<Left> =
             trace.left(leaf.into()).into_iter().filter(|left| left.port() == port).collect();
         count += ours.len();
-        if let Some(i) = (0..ours.len()).find(|i| ours.get(*i) != theirs.get(*i)) {
-            let (a, b) = (ours.get(i), theirs.get(i));
-            return Err(format!("host {host}, {i}:\nsimulator {a:?}\nfabric    {b:?}"));
-        }
+        let theirs = &theirs[..theirs.len().min(ours.len())];
+        same(&format!("host {host}"), &ours, theirs)?;
     }
     Ok(count)
 }

@@ -3,48 +3,39 @@
 use super::simulated::{Arrival, Trace, numbers};
 use super::{Counted, Left, Seen};
 use crate::dataplane::buffers::{Buffers, FRAME_MAX};
-use crate::dataplane::frame::checksum::{Sum, pseudo};
+use crate::dataplane::frame::checksum::Sum;
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Mac, Tag, parse, pause};
+use crate::dataplane::frame::{Tag, parse, pause};
 use crate::dataplane::metadata::Classifier;
 use crate::dataplane::port::Port;
 use crate::dataplane::port::tap::Tap;
 use crate::dataplane::slot::Slot;
 use crate::fabric::{Fabric, Line};
-use crate::recorded::tcp_flags;
+use crate::tests::{Headers, flow, layers, mac, pair, tcp_flags};
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;
-use millpond_core::{Ecn, HostId, Packet, Time};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
-};
+use millpond_core::{Ecn, Packet, Time};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::OwnedFd;
 
-pub fn mac(host: HostId) -> Mac {
-    Mac([2, 0, 0, 0, 0, host as u8])
-}
-
-/// A packet of the trace as its link carries it.
+/// A packet of the trace as its link carries it; its payload is ones.
 pub fn frame(p: &Packet) -> Vec<u8> {
-    let tag = Tag { rank: p.rank, label: Some(p.entropy), deflected: p.has(flags::DEFLECTED) };
-    let mut frame = [&mac(p.dst).0[..], &mac(p.src).0, &tag.write(), &[8, 0]].concat();
-    let network = frame.len();
-    frame.extend([0x45, p.class.bits()]);
-    frame.extend(p.size.to_be_bytes());
-    frame.extend([0, 0, 0x40, 0, p.ttl, 6, 0, 0, 10, 0, 0, p.src as u8, 10, 0, 0, p.dst as u8]);
-    let sum = Sum::default().bytes(&frame[network..]).checksum();
-    frame[network + 10..network + 12].copy_from_slice(&sum.to_be_bytes());
     let (seq, ack) = numbers(p);
-    [p.flow, seq, ack].iter().for_each(|word| frame.extend(word.to_be_bytes()));
-    let header = p.size - p.payload - 20;
-    frame.extend([(header << 2) as u8, tcp_flags(p), 1, 0, 0, 0, 0, 0]);
-    // Options that say nothing, and then payload of the same.
-    frame.resize(network + usize::from(p.size), 1);
-    let layers = *parse(&frame).expect("a frame").tcp().expect("of TCP");
-    let sum = pseudo(&frame, &layers, layers.end - layers.transport).fold();
-    frame[layers.transport + 16..layers.transport + 18].copy_from_slice(&sum.to_be_bytes());
-    let offload = Offload::of(&layers, usize::from(p.payload));
+    let headers = Headers {
+        from: p.src,
+        to: p.dst,
+        tag: Some(Tag { rank: p.rank, label: Some(p.entropy), deflected: p.has(flags::DEFLECTED) }),
+        flow: p.flow,
+        seq,
+        ack,
+        flags: tcp_flags(p),
+        tos: p.class.bits(),
+        ttl: p.ttl,
+        length: u32::from(p.size - p.payload),
+    };
+    let frame = headers.frame((0..p.payload).map(|_| 1), true);
+    let offload = Offload::of(&layers(&frame), usize::from(p.payload));
     [&offload.write()[..], &frame].concat()
 }
 
@@ -75,7 +66,7 @@ fn left(at: Time, port: u16, bytes: &[u8]) -> Left {
     Left::Packet(Seen {
         at,
         port,
-        flow: u32::from_be_bytes(std::array::from_fn(|i| frame[layers.transport + i])),
+        flow: flow(frame, &layers),
         seq: tcp::seq(frame, &layers),
         ack: tcp::ack(frame, &layers),
         size: (frame.len() - view.ethernet) as u16,
@@ -85,17 +76,6 @@ fn left(at: Time, port: u16, bytes: &[u8]) -> Left {
         rank: tag.rank,
         deflected: tag.deflected,
     })
-}
-
-/// Two ends of a connection in this process that keeps messages apart and loses none.
-fn pair() -> (OwnedFd, OwnedFd) {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .expect("a pair of sockets");
-    for end in [&pair.0, &pair.1] {
-        sockopt::set_socket_send_buffer_size(end, 1 << 20).expect("room");
-    }
-    pair
 }
 
 /// A switch and the other ends of its ports.

@@ -2,7 +2,7 @@
 
 use super::{Counted, Left, Seen};
 use crate::dataplane::frame::pause::QUANTUM_BYTES;
-use crate::recorded::{record, tcp_flags};
+use crate::tests::{graph, record, tcp_flags};
 use millpond_core::packet::{Body, flags};
 use millpond_core::switch::Switch;
 use millpond_core::switch::pause::PauseTarget;
@@ -19,20 +19,14 @@ const HOSTS: u32 = 8;
 /// Two leaves of four hosts, and two spines. The fabric's links differ in length by odd amounts, so
 /// that what left a leaf at one instant does not meet at the next one.
 fn scenario() -> String {
-    let link = |a: String, b: String, ps: u32| {
-        format!("{{ a = \"{a}\", b = \"{b}\", rate = \"10Gbps\", delay = \"{ps}ps\" }}")
-    };
-    let hosts = (0..HOSTS).map(|h| link(format!("host{h}"), format!("leaf{}", h / 4), 1_000_000));
+    let hosts = (0..HOSTS).map(|h| (format!("host{h}"), format!("leaf{}", h / 4), 1_000_000));
     let fabric = [(0, 0, 101), (0, 1, 233), (1, 0, 367), (1, 1, 490)];
     let fabric = fabric.map(|(leaf, spine, odd)| {
-        link(format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 + odd)
+        (format!("leaf{leaf}"), format!("spine{spine}"), 1_000_000 + odd)
     });
-    let links: Vec<String> = hosts.chain(fabric).collect();
-    let names =
-        ["leaf0", "leaf1", "spine0", "spine1"].map(|name| format!("{{ name = \"{name}\" }}"));
-    let (names, links) = (names.join(", "), links.join(", "));
-    let network = format!("graph = {{ hosts = {HOSTS}, switches = [{names}], links = [{links}] }}");
-    format!("duration = \"2ms\"\n[topology]\nkind = \"file\"\n{network}\n{REST}")
+    let links: Vec<_> = hosts.chain(fabric).collect();
+    let graph = graph(HOSTS, &["leaf0", "leaf1", "spine0", "spine1"], &links);
+    format!("duration = \"2ms\"\n{graph}{REST}")
 }
 
 const REST: &str = r#"

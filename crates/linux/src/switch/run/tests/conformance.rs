@@ -42,6 +42,7 @@
 mod replay;
 mod simulated;
 
+use crate::tests::same;
 use millpond_core::Time;
 use millpond_core::edge::gro::{Cause, Counters};
 use simulated::{HOSTS, Trace, cell, simulate, with_cell};
@@ -70,24 +71,6 @@ struct Stamped {
     paths: u16,
     place: u16,
     flowcell: u16,
-}
-
-/// The first place at which two lists differ.
-fn same<T: PartialEq + std::fmt::Debug>(
-    what: &str,
-    ours: &[T],
-    theirs: &[T],
-) -> Result<(), String> {
-    let at = ours.iter().zip(theirs).position(|(a, b)| a != b);
-    match at.or((ours.len() != theirs.len()).then_some(ours.len().min(theirs.len()))) {
-        None => Ok(()),
-        Some(i) => Err(format!(
-            "{what}, {i} of {}:\nsimulator {:?}\nLinux     {:?}",
-            ours.len(),
-            ours.get(i),
-            theirs.get(i)
-        )),
-    }
 }
 
 fn by_flow(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
