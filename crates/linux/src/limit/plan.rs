@@ -46,13 +46,6 @@ pub struct Plan {
     pub flags: u32,
 }
 
-impl Hook {
-    /// Whether it is there for a floor alone, and has no limit of its own.
-    pub fn is_of_floor(&self) -> bool {
-        self.limit.starts_with(FLOOR)
-    }
-}
-
 impl Plan {
     /// Whether receive windows of connections are held.
     pub fn holds_windows(&self) -> bool {

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `config` | the file that a user writes, and its errors |
-//! | `settings` | what of it is the registries': its edge's keys, and their former names |
+//! | `settings` | what of it is the registries': its edge's keys |
 //! | `node` | which frame goes to which port |
 //! | `importance` | the importance shim of a port on the switch's frames |
 //! | `attached` | the rounds of ports that are memory |

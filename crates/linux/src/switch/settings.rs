@@ -1,19 +1,16 @@
 //! The edge of a switch with peers: the registries' load balancing and receive offload, with the
 //! switch's defaults.
 //!
-//! The keys are those of a scenario's `edge.load-balancing` and `host.receive-offload`. Before they
-//! were, a switch had names of its own for some of them; files and state folders that have those
-//! are still read ([`FORMER`]).
+//! The keys are those of a scenario's `edge.load-balancing` and `host.receive-offload`.
 //!
-//! Invariant: what is read from a former name is the same edge as it was, and is written by its
-//! present one.
+//! Invariant: an edge that is written is read back as the same.
 
+use millpond_core::Time;
 use millpond_core::edge::flowcell::{LoadBalancingParams, Opening, Rule};
 use millpond_core::edge::gro::{OffloadParams, Rules};
 use millpond_core::edge::schedule::Order;
 use millpond_core::params::Params;
 use millpond_core::registry::{Choice, Place};
-use millpond_core::{Bytes, Time, params};
 use millpond_scenario::document::{DocumentReader, value_text};
 
 /// How flows spread over a peer's paths.
@@ -73,30 +70,6 @@ macro_rules! choice_of {
 choice_of!(Spreading, LoadBalancingParams, Spreading);
 choice_of!(Offloading, OffloadParams, Offloading::new);
 
-params! {
-    /// Names of before.
-    pub struct FormerParams {
-        /// load-balancing.threshold.
-        #[within(1..)]
-        pub flowcell: Bytes = Bytes(64 << 10),
-        /// load-balancing.order.
-        pub order: Order = Order::RoundRobin,
-        /// receive-offload.min, and initial where that is more.
-        pub delay_min: Time = Time::from_us(250),
-        /// receive-offload.flow-held-max.
-        #[within(65536..)]
-        pub held_max: Bytes = Bytes(1 << 20),
-    }
-}
-
-/// Each former name with the table and the key that it means.
-const FORMER: [(&str, &str, &str); 4] = [
-    ("flowcell", "load-balancing", "threshold"),
-    ("order", "load-balancing", "order"),
-    ("delay-min", "receive-offload", "min"),
-    ("held-max", "receive-offload", "flow-held-max"),
-];
-
 /// Keys of the registries that a switch answers by itself: its poll loop takes what is there, and
 /// it has no controller.
 const OTHERS: [&str; 3] =
@@ -114,21 +87,10 @@ pub struct Edge {
 impl Edge {
     /// Reads its keys, which stand outside of any table.
     pub fn read(r: &mut DocumentReader<'_>) -> Edge {
-        let mut former = FormerParams::default();
-        // Where none is written, no error names them as keys there are.
-        if FORMER.iter().any(|(key, ..)| r.has(key)) {
-            r.top(&mut former);
-        }
-        let mut edge = Edge {
+        let edge = Edge {
             load_balancing: r.choice("load-balancing").unwrap_or_default(),
             receive_offload: r.choice("receive-offload").unwrap_or_default(),
         };
-        for (key, table, name) in FORMER {
-            if r.has(key) && r.is_table(table) {
-                let help = format!("write {name} in the table {table}");
-                r.wrong_at(key, format!("is the former name of {table}.{name}"), Some(help));
-            }
-        }
         if matches!(edge.load_balancing.0, LoadBalancingParams::Plb(_)) {
             r.wrong_at(
                 "load-balancing",
@@ -145,17 +107,6 @@ impl Edge {
                 "hedera is a scheduler of a whole network, and a switch knows its own paths",
                 None,
             );
-        }
-        if let LoadBalancingParams::Presto(p) = &mut edge.load_balancing.0 {
-            p.threshold = if r.has("flowcell") { former.flowcell } else { p.threshold };
-            p.order = if r.has("order") { former.order } else { p.order };
-        }
-        // Beside other kinds these had no effect and were no error.
-        if let OffloadParams::Presto(p) = &mut edge.receive_offload.0 {
-            if r.has("delay-min") {
-                (p.min, p.initial) = (former.delay_min, p.initial.min(former.delay_min));
-            }
-            p.flow_held_max = if r.has("held-max") { former.held_max } else { p.flow_held_max };
         }
         edge
     }
@@ -190,19 +141,11 @@ fn line<C: Choice + PartialEq>(key: &str, choice: &C) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::switch::apply::installed;
     use crate::switch::config::Config;
-    use crate::switch::state::State;
-    use millpond_core::edge::flowcell::{FlowletParams, PrestoParams};
-    use millpond_core::edge::gro::{PrestoGroParams, StockGroParams};
+    use millpond_core::Bytes;
+    use millpond_core::edge::flowcell::FlowletParams;
+    use millpond_core::edge::gro::PrestoGroParams;
 
-    fn presto(threshold: Bytes, order: Order) -> Spreading {
-        Spreading(LoadBalancingParams::Presto(PrestoParams {
-            threshold,
-            order,
-            ..Default::default()
-        }))
-    }
     fn presto_gro(change: impl FnOnce(&mut PrestoGroParams)) -> Offloading {
         let mut params = PrestoGroParams {
             min: Time::from_us(250),
@@ -212,49 +155,6 @@ mod tests {
         };
         change(&mut params);
         Offloading(OffloadParams::Presto(params))
-    }
-
-    /// The `config.toml` of a state folder from before the registries' names were the switch's, and
-    /// its meaning.
-    fn former() -> [(&'static str, Edge); 4] {
-        let presto_edge = Edge {
-            load_balancing: presto(Bytes(32 << 10), Order::Shuffled),
-            receive_offload: presto_gro(|p| {
-                (p.min, p.flow_held_max) = (Time::from_us(500), Bytes(2 << 20))
-            }),
-        };
-        let stock_gro = Offloading(OffloadParams::Stock(StockGroParams::default()));
-        let soon = presto_gro(|p| (p.min, p.initial) = (Time::from_us(40), Time::from_us(40)));
-        [
-            (include_str!("../../tests/state/switch-plain.toml"), Edge::default()),
-            (include_str!("../../tests/state/switch-presto.toml"), presto_edge),
-            (
-                include_str!("../../tests/state/switch-stock-gro.toml"),
-                Edge { receive_offload: stock_gro, ..Edge::default() },
-            ),
-            (
-                include_str!("../../tests/state/switch-soon.toml"),
-                Edge { receive_offload: soon, ..Edge::default() },
-            ),
-        ]
-    }
-
-    #[test]
-    fn a_switch_that_was_applied_before_is_taken_over() {
-        let state = State::scratch("former");
-        for (text, edge) in former() {
-            state.write("config.toml", text).unwrap();
-            let config = installed(&state).unwrap().unwrap();
-            assert_eq!(config.edge, edge, "{text}");
-            assert_eq!((config.ports.len(), config.paths.len()), (1, 1));
-            assert_eq!((config.ports[0].mtu, config.paths[0].weight), (Some(9000), 3));
-            assert_eq!(config.switch.buffers, if text.contains("512") { 512 } else { 2048 });
-            // It is written by the present names, and means the same.
-            let now = config.to_text();
-            assert!(FORMER.iter().all(|(key, ..)| !now.contains(&format!("\n{key} ="))), "{now}");
-            assert_eq!(Config::parse("now", &now).unwrap(), config, "{now}");
-        }
-        state.erase().unwrap();
     }
 
     #[test]
@@ -309,13 +209,6 @@ mod tests {
             "load-balancing = { controller-delay = \"1ms\" }\n",
             "a.toml:1:39: `load-balancing.controller-delay`",
         );
-        has(
-            "held-max = \"1MB\"\nreceive-offload = { min = \"1ms\" }\n",
-            "a.toml:1:12: `held-max`: is the former name of receive-offload.flow-held-max (write \
-             flow-held-max",
-        );
-        has("held-max = 1\n", "a.toml:1:12: `held-max`: expected 64KiB or more");
-        has("order = \"sideways\"\n", "a.toml:1:9");
         has("receive-ofload = \"none\"\n", "a.toml:1:1: unknown key `receive-ofload`");
         has("receive-ofload = \"none\"\n", "did you mean `receive-offload`?");
     }

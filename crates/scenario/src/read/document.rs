@@ -101,15 +101,6 @@ impl<'a> DocumentReader<'a> {
             || self.reader.places.contains_key(path)
     }
 
-    /// Whether a key outside of any table is a table.
-    pub fn is_table(&self, key: &str) -> bool {
-        self.top
-            .section
-            .table
-            .and_then(|t| t.get(key))
-            .is_some_and(|entry| entry.node.as_table().is_some())
-    }
-
     /// Says what is wrong with a key that was read, at its value.
     pub fn wrong_at(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
         let span = self.reader.places.get(path).copied().unwrap_or_default();
