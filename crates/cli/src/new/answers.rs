@@ -4,7 +4,6 @@ use millpond_core::units::{Bytes, Rate};
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::nearest;
 use std::fmt::{self, Display};
-use std::ops::RangeInclusive;
 
 /// More hosts than this take longer than seconds.
 const HOSTS_MAX: u32 = 1024;
@@ -13,140 +12,140 @@ const RANKS_MAX: u32 = 32;
 /// Bytes that a run carries, about.
 const VOLUME: u64 = 300_000_000;
 
+/// A kind of network.
+#[derive(Debug, PartialEq, Eq)]
+struct Kind {
+    /// As in `topology.kind`.
+    name: &'static str,
+    about: &'static str,
+    form: &'static str,
+    /// The numbers of its size, with the least and the most of each.
+    parts: &'static [(&'static str, u32, u32)],
+}
+
 /// A network and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// All hosts on one switch.
-    SingleSwitch { hosts: u32 },
-    /// Two tiers.
-    LeafSpine { leaves: u32, spines: u32, hosts_per_leaf: u32 },
-    /// Three tiers of switches with `k` ports.
-    FatTree { k: u32 },
-    /// Two switches.
-    Dumbbell { hosts_per_side: u32 },
-    /// A leaf for each rail; each accelerator is a host.
-    Rails { servers: u32, rails: u32 },
+pub struct Topology {
+    of: &'static Kind,
+    /// A number for each part; further ones are 1.
+    sizes: [u32; 3],
 }
 
 /// One of each kind, with its default size.
 pub const TOPOLOGIES: [Topology; 5] = [
-    Topology::LeafSpine { leaves: 4, spines: 4, hosts_per_leaf: 8 },
-    Topology::SingleSwitch { hosts: 32 },
-    Topology::FatTree { k: 4 },
-    Topology::Dumbbell { hosts_per_side: 8 },
-    Topology::Rails { servers: 4, rails: 4 },
+    Topology {
+        of: &Kind {
+            name: "leaf-spine",
+            about: "two tiers, a link from each leaf to each spine",
+            form: "LEAVESxSPINESxHOSTS-PER-LEAF",
+            parts: &[("leaves", 2, 64), ("spines", 2, 64), ("hosts per leaf", 1, 64)],
+        },
+        sizes: [4, 4, 8],
+    },
+    Topology {
+        of: &Kind {
+            name: "single-switch",
+            about: "all hosts on one switch",
+            form: "HOSTS",
+            parts: &[("hosts", 2, HOSTS_MAX)],
+        },
+        sizes: [32, 1, 1],
+    },
+    Topology {
+        of: &Kind {
+            name: "fat-tree",
+            about: "three tiers of equal switches",
+            form: "PORTS-PER-SWITCH",
+            parts: &[("ports per switch", 4, 16)],
+        },
+        sizes: [4, 1, 1],
+    },
+    Topology {
+        of: &Kind {
+            name: "dumbbell",
+            about: "two switches with one link between them",
+            form: "HOSTS-PER-SIDE",
+            parts: &[("hosts per side", 2, 512)],
+        },
+        sizes: [8, 1, 1],
+    },
+    Topology {
+        of: &Kind {
+            name: "rail-optimised",
+            about: "a leaf for each rail of servers with accelerators",
+            form: "SERVERSxRAILS",
+            parts: &[("servers", 2, 64), ("rails", 2, 16)],
+        },
+        sizes: [4, 4, 1],
+    },
 ];
 
 impl Topology {
     /// As in `topology.kind`.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Topology::SingleSwitch { .. } => "single-switch",
-            Topology::LeafSpine { .. } => "leaf-spine",
-            Topology::FatTree { .. } => "fat-tree",
-            Topology::Dumbbell { .. } => "dumbbell",
-            Topology::Rails { .. } => "rail-optimised",
-        }
+        self.of.name
     }
 
-    /// The form of its size.
-    fn form(&self) -> &'static str {
-        match self {
-            Topology::SingleSwitch { .. } => "HOSTS",
-            Topology::LeafSpine { .. } => "LEAVESxSPINESxHOSTS-PER-LEAF",
-            Topology::FatTree { .. } => "PORTS-PER-SWITCH",
-            Topology::Dumbbell { .. } => "HOSTS-PER-SIDE",
-            Topology::Rails { .. } => "SERVERSxRAILS",
-        }
+    /// The numbers of its size, with their names.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.of.parts.iter().zip(self.sizes).map(|((name, ..), size)| (*name, size))
     }
 
     /// Hosts in all.
     pub fn hosts(&self) -> u32 {
-        match *self {
-            Topology::SingleSwitch { hosts } => hosts,
-            Topology::LeafSpine { leaves, hosts_per_leaf, .. } => leaves * hosts_per_leaf,
-            Topology::FatTree { k } => k * k * k / 4,
-            Topology::Dumbbell { hosts_per_side } => 2 * hosts_per_side,
-            Topology::Rails { servers, rails } => servers * rails,
+        let [a, b, c] = self.sizes;
+        match self.kind() {
+            "leaf-spine" => a * c,
+            "fat-tree" => a * a * a / 4,
+            "dumbbell" => 2 * a,
+            _ => a * b,
         }
     }
 
     /// Links whose capacity a load refers to: the uplinks of leaves, or the hosts' links.
     pub fn links_of_load(&self) -> u32 {
-        match *self {
-            Topology::LeafSpine { leaves, spines, .. } => leaves * spines,
-            Topology::Dumbbell { .. } => 2,
+        match self.kind() {
+            "leaf-spine" => self.sizes[0] * self.sizes[1],
+            "dumbbell" => 2,
             _ => self.hosts(),
         }
     }
 
     /// Whether there are several shortest paths between some hosts.
     pub fn has_paths(&self) -> bool {
-        matches!(self, Topology::LeafSpine { .. } | Topology::FatTree { .. })
+        ["leaf-spine", "fat-tree"].contains(&self.kind())
     }
 
     /// With another size.
     fn sized(&self, text: &str) -> Result<Topology, String> {
-        let wrong = || format!("the size of {} is {}", self.kind(), self.form());
-        let parts: Option<Vec<u32>> = text.split('x').map(|part| part.parse().ok()).collect();
-        let parts = parts.ok_or_else(wrong)?;
-        let sized = match (self, &parts[..]) {
-            (Topology::SingleSwitch { .. }, &[hosts]) => Topology::SingleSwitch { hosts },
-            (Topology::LeafSpine { .. }, &[leaves, spines, hosts_per_leaf]) => {
-                Topology::LeafSpine { leaves, spines, hosts_per_leaf }
-            }
-            (Topology::FatTree { .. }, &[k]) => Topology::FatTree { k },
-            (Topology::Dumbbell { .. }, &[hosts_per_side]) => Topology::Dumbbell { hosts_per_side },
-            (Topology::Rails { .. }, &[servers, rails]) => Topology::Rails { servers, rails },
-            _ => return Err(wrong()),
-        };
-        sized.checked()
-    }
-
-    fn checked(self) -> Result<Topology, String> {
-        let within = |name: &str, value: u32, range: RangeInclusive<u32>| {
-            let (least, most) = (range.start(), range.end());
+        let wrong = || format!("the size of {} is {}", self.kind(), self.of.form);
+        let numbers: Option<Vec<u32>> = text.split('x').map(|part| part.parse().ok()).collect();
+        let numbers = numbers.filter(|numbers| numbers.len() == self.of.parts.len());
+        let numbers = numbers.ok_or_else(wrong)?;
+        let within = |name: &str, value: u32, least: u32, most: u32| {
             let error = || format!("{name}: {least} to {most} (got {value})");
-            range.contains(&value).then_some(()).ok_or_else(error)
+            (least..=most).contains(&value).then_some(()).ok_or_else(error)
         };
-        match self {
-            Topology::SingleSwitch { hosts } => within("hosts", hosts, 2..=HOSTS_MAX)?,
-            Topology::LeafSpine { leaves, spines, hosts_per_leaf } => {
-                within("leaves", leaves, 2..=64)?;
-                within("spines", spines, 2..=64)?;
-                within("hosts per leaf", hosts_per_leaf, 1..=64)?;
-            }
-            Topology::FatTree { k } => {
-                within("ports per switch", k, 4..=16)?;
-                if k % 2 == 1 {
-                    return Err(format!("ports per switch: an even number (got {k})"));
-                }
-            }
-            Topology::Dumbbell { hosts_per_side } => {
-                within("hosts per side", hosts_per_side, 2..=512)?
-            }
-            Topology::Rails { servers, rails } => {
-                within("servers", servers, 2..=64)?;
-                within("rails", rails, 2..=16)?;
-            }
+        let mut sized = Topology { of: self.of, sizes: [1; 3] };
+        for ((name, least, most), (size, number)) in
+            self.of.parts.iter().zip(sized.sizes.iter_mut().zip(numbers))
+        {
+            within(name, number, *least, *most)?;
+            *size = number;
         }
-        within("hosts", self.hosts(), 2..=HOSTS_MAX)?;
-        Ok(self)
+        let [k, ..] = sized.sizes;
+        if sized.kind() == "fat-tree" && k % 2 == 1 {
+            return Err(format!("ports per switch: an even number (got {k})"));
+        }
+        within("hosts", sized.hosts(), 2, HOSTS_MAX)?;
+        Ok(sized)
     }
 }
 
 impl Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.kind())?;
-        match self {
-            Topology::SingleSwitch { hosts } => write!(f, "{hosts}"),
-            Topology::LeafSpine { leaves, spines, hosts_per_leaf } => {
-                write!(f, "{leaves}x{spines}x{hosts_per_leaf}")
-            }
-            Topology::FatTree { k } => write!(f, "{k}"),
-            Topology::Dumbbell { hosts_per_side } => write!(f, "{hosts_per_side}"),
-            Topology::Rails { servers, rails } => write!(f, "{servers}x{rails}"),
-        }
+        let sizes: Vec<String> = self.parts().map(|(_, size)| size.to_string()).collect();
+        write!(f, "{}:{}", self.kind(), sizes.join("x"))
     }
 }
 
@@ -162,15 +161,9 @@ pub fn topology(text: &str) -> Result<Topology, String> {
 
 /// The forms of all topologies, with what they are.
 pub fn topologies() -> Vec<(String, &'static str)> {
-    let about = |topology: &Topology| match topology {
-        Topology::SingleSwitch { .. } => "all hosts on one switch",
-        Topology::LeafSpine { .. } => "two tiers, a link from each leaf to each spine",
-        Topology::FatTree { .. } => "three tiers of equal switches",
-        Topology::Dumbbell { .. } => "two switches with one link between them",
-        Topology::Rails { .. } => "a leaf for each rail of servers with accelerators",
-    };
-    let form = |topology: &Topology| format!("{}:{}", topology.kind(), topology.form());
-    TOPOLOGIES.iter().map(|topology| (form(topology), about(topology))).collect()
+    let of = |topology: &Topology| topology.of;
+    let shown = |kind: &Kind| (format!("{}:{}", kind.name, kind.form), kind.about);
+    TOPOLOGIES.iter().map(of).map(shown).collect()
 }
 
 /// Rates that a message names.

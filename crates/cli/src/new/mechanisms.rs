@@ -192,8 +192,8 @@ impl Mechanism {
             let kinds = kinds.join(", ");
             return Some(format!("needs one of the transports {kinds} (got {})", transport.kind));
         }
-        let is_leaf_spine = matches!(topology, Topology::LeafSpine { .. });
-        let has_several_nics = matches!(topology, Topology::Rails { .. });
+        let is_leaf_spine = topology.kind() == "leaf-spine";
+        let has_several_nics = topology.kind() == "rail-optimised";
         match self.network {
             Network::OneNic if has_several_nics => {
                 Some(format!("needs hosts with one NIC (got {})", topology.kind()))

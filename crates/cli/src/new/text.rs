@@ -1,9 +1,15 @@
-//! The text of a scenario, with comments that give the reasons.
+//! The text of a scenario: `scenario.toml` with the answers in it.
+//!
+//! A line `#? WORD…` of the template begins lines that stand where all of its words do, and not
+//! those behind a `!`. `{NAME}` is a value, and two spaces and a `#` begin a comment, which moves to
+//! the column of comments.
 
 use super::answers::{Family, Topology, Traffic, Transport, ranks};
 use super::mechanisms::{Mechanism, Needs};
 use millpond_core::units::Rate;
 use std::fmt::Write as _;
+
+const TEMPLATE: &str = include_str!("scenario.toml");
 
 /// The answers to the five questions.
 #[derive(Clone, Debug)]
@@ -26,216 +32,131 @@ const QUERIES: u64 = 20;
 /// The column of comments.
 const COMMENT: usize = 34;
 
-/// Appends a line with its comment.
-fn put(text: &mut String, line: impl AsRef<str>, comment: impl AsRef<str>) {
-    let (line, comment) = (line.as_ref(), comment.as_ref());
-    let _ = match comment {
-        "" => writeln!(text, "{line}"),
-        _ => writeln!(text, "{line:<COMMENT$}  # {comment}"),
-    };
-}
+type Values = Vec<(&'static str, String)>;
 
 impl Answers {
-    fn needs(&self, needs: Needs) -> bool {
-        self.mechanisms.iter().any(|mechanism| mechanism.needs == needs)
-    }
-
     /// The scenario. `file` is how a command names it.
     pub fn scenario(&self, name: &str, file: &str) -> String {
-        let mut text = String::new();
-        self.head(&mut text, name, file);
-        self.network(&mut text);
-        self.host(&mut text);
-        self.switch(&mut text);
-        self.edge(&mut text);
-        self.sender(&mut text);
-        self.load(&mut text);
-        self.variants(&mut text);
+        let (words, values) = (self.words(), self.values(name, file));
+        let (mut text, mut stands) = (String::new(), true);
+        for line in TEMPLATE.lines() {
+            if let Some(wanted) = line.strip_prefix("#?") {
+                stands = wanted.split_whitespace().all(|word| match word.strip_prefix('!') {
+                    Some(word) => !words.contains(&word),
+                    None => words.contains(&word),
+                });
+            } else if stands {
+                let (line, comment) = match line.split_once("  # ") {
+                    Some((line, comment)) => (line, filled(comment, &values)),
+                    None => (line, String::new()),
+                };
+                let line = filled(line, &values);
+                let _ = match comment.as_str() {
+                    "" => writeln!(text, "{line}"),
+                    comment => writeln!(text, "{line:<COMMENT$}  # {comment}"),
+                };
+            }
+        }
+        for Mechanism { name, about, set, .. } in &self.mechanisms {
+            let _ = write!(text, "\n# Mechanism: {about}.\n[[variant]]\nname = \"{name}\"\n");
+            text += "[variant.set]\n";
+            set.iter().for_each(|(key, value)| text += &format!("\"{key}\" = {value}\n"));
+        }
         text
     }
 
-    fn head(&self, text: &mut String, name: &str, file: &str) {
-        let names: Vec<&str> = self.mechanisms.iter().map(|one| one.name).collect();
-        let beside = match &names[..] {
-            [] => "without a mechanism".to_string(),
-            names => format!("plain, and with {}", names.join(", ")),
+    /// The words by which lines of the template stand.
+    fn words(&self) -> Vec<&'static str> {
+        let (family, marks) = (self.transport.family, self.transport.marks);
+        let needs = |needs: Needs| self.mechanisms.iter().any(|mechanism| mechanism.needs == needs);
+        let family_word = match family {
+            Family::Tcp => "tcp",
+            Family::Rdma => "rdma",
+            Family::Homa => "homa",
+            Family::Uet => "uet",
         };
-        let chosen = if names.is_empty() { "none".to_string() } else { names.join(",") };
-        let (network, rate) = (self.topology.kind(), self.rate);
-        let (traffic, transport) = (self.traffic.kind(), self.transport.kind);
-        let commands = [
-            (format!("check {file}"), "errors, warnings, and each port's amounts"),
-            (format!("compare {file} --seeds 6"), "the variants beside each other"),
-            ("explain min-rto".to_string(), "a key's meaning, default and source"),
+        let traffic = match self.traffic {
+            Traffic::Sizes { .. } => "sizes",
+            Traffic::Incast { .. } => "incast",
+            Traffic::Elephants { .. } => "elephants",
+            Traffic::Collective { .. } => "collective",
+        };
+        let is_paced = matches!(family, Family::Tcp | Family::Rdma);
+        let others = [
+            ("marks", marks),
+            ("unmarked", is_paced && !marks),
+            ("paths", self.topology.has_paths()),
+            ("idle", ranks(&self.topology) < self.topology.hosts()),
+            ("offload", needs(Needs::Offload)),
+            ("application", needs(Needs::Application)),
+            ("limit", needs(Needs::Limit)),
         ];
-        let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
-        let line = |(command, about): &(String, &str)| {
-            format!("#     millpond {command:width$}  {about}\n")
+        let others = others.into_iter().filter_map(|(word, stands)| stands.then_some(word));
+        [self.topology.kind(), family_word, traffic].into_iter().chain(others).collect()
+    }
+
+    fn values(&self, name: &str, file: &str) -> Values {
+        let names: Vec<&str> = self.mechanisms.iter().map(|one| one.name).collect();
+        let (beside, mechanisms) = match &names[..] {
+            [] => ("without a mechanism".to_string(), "none".to_string()),
+            names => (format!("plain, and with {}", names.join(", ")), names.join(",")),
         };
-        let commands: String = commands.iter().map(line).collect();
-        let _ = write!(
-            text,
-            "# {traffic} over {transport} on a {network} network of {hosts} hosts at {rate}: \
-             {beside}.\n#\n\
-             {commands}#\n\
-             # `millpond new` has written this file with\n\
-             #     --topology {topology} --rate {rate} --transport {transport}\n\
-             #     --traffic {load} --mechanisms {chosen}\n\n",
-            hosts = self.topology.hosts(),
-            topology = self.topology,
-            load = self.traffic,
-        );
-        put(text, format!("name = {name:?}"), "names the results folder, below out/");
-        put(text, "until = \"flows-complete\"", "a run ends with its last flow,");
-        let latest = format!("duration = \"{}ms\"", self.latest_ms());
-        put(text, latest, "but not later than this: flows may then be open");
-        text.push('\n');
+        let commands = [
+            format!("check {file}"),
+            format!("compare {file} --seeds 6"),
+            "explain min-rto".into(),
+        ];
+        let width = commands.iter().map(String::len).max().unwrap_or(0);
+        let [check, compare, explain] = commands.map(|command| format!("{command:width$}"));
+        let bits = self.rate.bps() as f64;
+        let uet = (174_300.0 * bits / 100e9).max(49_800.0);
+        let values = vec![
+            ("traffic", self.traffic.kind().to_string()),
+            ("transport", self.transport.kind.to_string()),
+            ("network", self.topology.kind().to_string()),
+            ("hosts", self.topology.hosts().to_string()),
+            ("rate", self.rate.to_string()),
+            ("beside", beside),
+            ("check", check),
+            ("compare", compare),
+            ("explain", explain),
+            ("topology", self.topology.to_string()),
+            ("asked", self.traffic.to_string()),
+            ("mechanisms", mechanisms),
+            ("name", format!("{name:?}")),
+            ("latest", self.latest_ms().to_string()),
+            // A switch with one memory: 4.5 MB for 12 ports of 40 Gb/s, in proportion at other
+            // rates, but no less a port than at 10 Gb/s.
+            ("pools", (9_600.0 * (10_000_000_000.0 / bits).max(1.0)).ceil().to_string()),
+            ("uet", format!("{uet:.0}")),
+            ("uet-min", format!("{:.0}", uet * (37.35 / 174.3))),
+            ("uet-max", format!("{:.0}", uet * (145.25 / 174.3))),
+            ("per-byte", (8e12 / (0.8 * bits)).round().max(1.0).to_string()),
+            ("half", Rate(self.rate.bps() / 2).to_string()),
+            ("response", (RESPONSE / 1000).to_string()),
+            ("queries", QUERIES.to_string()),
+            ("ranks", ranks(&self.topology).to_string()),
+            ("last", (self.topology.hosts() / 2 - 1).to_string()),
+        ];
+        values.into_iter().chain(self.sizes()).collect()
     }
 
-    fn network(&self, text: &mut String) {
-        let rate = self.rate;
-        let link = |name: &str, delay: &str| {
-            format!("{name} = {{ rate = \"{rate}\", delay = \"{delay}\" }}")
-        };
-        put(text, "[topology]", "");
-        put(text, format!("kind = \"{}\"", self.topology.kind()), "");
-        match self.topology {
-            Topology::SingleSwitch { hosts } => put(text, format!("hosts = {hosts}"), ""),
-            Topology::LeafSpine { leaves, spines, hosts_per_leaf } => {
-                put(text, format!("leaves = {leaves}"), "");
-                put(text, format!("spines = {spines}"), "a link from each leaf to each spine");
-                put(text, format!("hosts-per-leaf = {hosts_per_leaf}"), "");
+    /// The values of this network and this traffic.
+    fn sizes(&self) -> Values {
+        let mut values: Values =
+            self.topology.parts().map(|(name, size)| (name, size.to_string())).collect();
+        values.extend(match self.traffic {
+            Traffic::Sizes { load, .. } => {
+                vec![("load", load.to_string()), ("stop", self.stop_us(load).to_string())]
             }
-            Topology::FatTree { k } => put(text, format!("k = {k}"), "ports of each switch"),
-            Topology::Dumbbell { hosts_per_side } => {
-                let last = hosts_per_side - 1;
-                let left = format!("hosts 0 to {last} are on the left");
-                put(text, format!("hosts-per-side = {hosts_per_side}"), left);
+            Traffic::Incast { degree } => {
+                vec![("degree", degree.to_string()), ("period", self.period_us(degree).to_string())]
             }
-            Topology::Rails { servers, rails } => {
-                put(text, "segments = 1", "");
-                put(text, format!("servers-per-segment = {servers}"), "");
-                put(text, format!("rails = {rails}"), "NICs of a server, each on its own leaf");
-                put(text, "spines = 2", "");
-                put(text, "inner-switch = true", "each accelerator is a host");
+            Traffic::Elephants { size } | Traffic::Collective { size, .. } => {
+                vec![("size", size.to_string())]
             }
-        }
-        put(text, link("host-link", "1us"), "");
-        match self.topology {
-            Topology::SingleSwitch { .. } => {}
-            Topology::Dumbbell { .. } => put(text, link("bottleneck", "10us"), ""),
-            _ => put(text, link("fabric-link", "1us"), ""),
-        }
-        text.push('\n');
-    }
-
-    fn host(&self, text: &mut String) {
-        let mtu = |text: &mut String, mtu: &str, overhead: &str, about: &str| {
-            put(text, "[host]", "");
-            put(text, format!("mtu = {mtu}"), about);
-            put(text, format!("frame-overhead = {overhead}\n"), "");
-        };
-        match self.transport.family {
-            Family::Rdma => mtu(text, "1040", "8", "1000 bytes of payload"),
-            Family::Uet => mtu(text, "4126", "24", "4 KB of payload"),
-            Family::Tcp if self.needs(Needs::Offload) => {
-                put(text, "[host]", "");
-                let line = "receive-offload = { kind = \"stock-gro\" }";
-                put(text, line, "merges packets as Linux does\n");
-            }
-            Family::Tcp | Family::Homa => {}
-        }
-    }
-
-    fn switch(&self, text: &mut String) {
-        put(text, "[switch]", "");
-        let unmarked = "this transport does not use marks";
-        match self.transport.family {
-            Family::Tcp => {
-                let about = "300 KB up to 10 Gb/s, in proportion beyond";
-                put(text, "buffer = { kind = \"per-port\" }", about);
-                if self.transport.marks {
-                    put(text, "\n[switch.marking]\nkind = \"ecn\"", "");
-                    let about = "65 for each 10 Gb/s; or a number for all ports";
-                    put(text, "threshold-packets = \"auto\"", about);
-                } else {
-                    put(text, "marking = { kind = \"none\" }", unmarked);
-                }
-            }
-            Family::Rdma => {
-                put(text, self.pools(), "one memory for all ports");
-                if self.transport.marks {
-                    red(text, "100KB", "400KB", "0.2", Some("25Gbps"));
-                } else {
-                    put(text, "marking = { kind = \"none\" }", unmarked);
-                }
-            }
-            Family::Homa => {
-                put(text, self.pools(), "one memory for all ports");
-                let about = "receivers set the priorities";
-                put(text, "queue = { kind = \"strict-priority\" }", about);
-                if self.topology.has_paths() {
-                    put(text, "path = { kind = \"spray\" }", "Homa takes packets in any order");
-                }
-            }
-            Family::Uet => {
-                let size = (174_300.0 * self.rate.bps() as f64 / 100e9).max(49_800.0);
-                let line = format!("buffer = {{ kind = \"per-port\", size = \"{size:.0}B\" }}");
-                put(text, line, "1.5 round trips at 100 Gb/s");
-                put(text, "queue = { kind = \"strict-priority\" }", "headers and answers first");
-                let part = |share: f64| format!("{:.0}B", size * share);
-                red(text, &part(37.35 / 174.3), &part(145.25 / 174.3), "1.0", None);
-            }
-        }
-        text.push('\n');
-    }
-
-    /// A switch with one memory: 4.5 MB for 12 ports of 40 Gb/s, in proportion at other rates, but
-    /// no less a port than at 10 Gb/s.
-    fn pools(&self) -> String {
-        let scale = (10_000_000_000.0 / self.rate.bps() as f64).max(1.0);
-        let size = (9_600.0 * scale).ceil();
-        format!("buffer = {{ kind = \"pools\", size = \"{size}B\", per = \"1Gbps\" }}")
-    }
-
-    fn edge(&self, text: &mut String) {
-        if self.needs(Needs::Application) {
-            let per_byte = (8e12 / (0.8 * self.rate.bps() as f64)).round().max(1.0);
-            put(
-                text,
-                "# Backdraft is for applications that are slower than their link. Here the",
-                "",
-            );
-            put(
-                text,
-                "# application of each host is; plain virtual switches drop what its ring",
-                "",
-            );
-            put(text, "# does not hold.\n[edge]\nvirtual-switch = { kind = \"lossy\" }\n", "");
-            put(text, "[[application]]\nname = \"server\"", "");
-            put(text, format!("per-byte = \"{per_byte}ps\""), "80 % of the link's rate");
-            put(text, "ring = 256\n", "");
-        }
-        if self.needs(Needs::Limit) {
-            let half = Rate(self.rate.bps() / 2);
-            put(
-                text,
-                "# NRM is a bandwidth limit. The plain network limits by a token bucket, in",
-                "",
-            );
-            put(text, "# which packets wait.\n[[limit]]\nname = \"tenant\"\nkind = \"htb\"", "");
-            put(text, "hosts = \"all\"", "each host has a limit of its own");
-            put(text, format!("rate = \"{half}\""), "half of a host's link\n");
-        }
-    }
-
-    fn sender(&self, text: &mut String) {
-        put(text, "[transport]", "");
-        put(text, format!("kind = \"{}\"", self.transport.kind), "");
-        if self.transport.family == Family::Tcp {
-            put(text, "min-rto = \"10ms\"", "a lost tail costs at least this");
-        }
-        text.push('\n');
+        });
+        values
     }
 
     /// Microseconds in which flows of a distribution start.
@@ -264,84 +185,21 @@ impl Answers {
         };
         (busy_us / 1000 + 100).next_multiple_of(100)
     }
-
-    fn load(&self, text: &mut String) {
-        put(text, "[[traffic]]", "");
-        match self.traffic {
-            Traffic::Sizes { sizes, load } => {
-                put(text, "name = \"flows\"", "its class in tables and in `shows`");
-                put(text, "kind = \"poisson\"", "random hosts at random times");
-                put(text, format!("sizes = \"{sizes}\""), "");
-                let (base, of) = match self.topology {
-                    Topology::LeafSpine { .. } => ("fabric", "the leaves' uplinks"),
-                    Topology::Dumbbell { .. } => ("fabric", "the bottleneck, both ways"),
-                    _ => ("host-links", "the hosts' links"),
-                };
-                put(text, format!("load = {load}"), format!("of the capacity of {of}"));
-                put(text, format!("load-base = \"{base}\""), "");
-                let about = "a longer time has steadier percentiles";
-                put(text, format!("stop = \"{}us\"", self.stop_us(load)), about);
-            }
-            Traffic::Incast { degree } => {
-                put(text, "name = \"queries\"", "its class in tables and in `shows`");
-                put(text, "kind = \"incast\"", "");
-                put(text, format!("degree = {degree}"), "servers that answer each query at once");
-                put(text, format!("response = \"{}KB\"", RESPONSE / 1000), "of each server");
-                put(text, "request = \"100B\"", "the receiver asks each of them first");
-                let period = format!("period = \"{}us\"", self.period_us(degree));
-                put(text, period, "loads the receiver's link by half or less");
-                put(text, format!("count = {QUERIES}"), "queries, each to a random host");
-            }
-            Traffic::Elephants { size } => {
-                let (kind, about) = match self.topology {
-                    Topology::LeafSpine { .. } => ("bijection", "each flow goes to another leaf"),
-                    _ => ("permutation", "each host sends one flow and receives one"),
-                };
-                put(text, "name = \"long\"", "its class in tables and in `shows`");
-                put(text, format!("kind = \"{kind}\""), about);
-                put(text, format!("size = \"{size}\""), "");
-            }
-            Traffic::Collective { op, size } => {
-                put(text, "name = \"job\"", "its class in tables and in `shows`");
-                put(text, "kind = \"collective\"", "");
-                put(text, format!("op = \"{op}\""), "");
-                let ranks = ranks(&self.topology);
-                if ranks < self.topology.hosts() {
-                    put(text, format!("ranks = {ranks}"), "a rank a host; the others are idle");
-                    put(text, "placement = \"random\"", "");
-                }
-                put(text, format!("size = \"{size}\""), "a rank's whole buffer");
-                put(text, "repeat = 2", "rounds");
-            }
-        }
-        text.push('\n');
-    }
-
-    fn variants(&self, text: &mut String) {
-        put(
-            text,
-            "# A variant changes keys of the network above. `compare` prints differences to",
-            "",
-        );
-        put(text, "# the first one.\n[[variant]]\nname = \"plain\"", "");
-        for mechanism in &self.mechanisms {
-            put(text, format!("\n# Mechanism: {}.\n[[variant]]", mechanism.about), "");
-            put(text, format!("name = \"{}\"\n[variant.set]", mechanism.name), "");
-            for (key, value) in mechanism.set {
-                put(text, format!("\"{key}\" = {value}"), "");
-            }
-        }
-    }
 }
 
-/// Marking at random; with `per` in proportion to the link's rate.
-fn red(text: &mut String, min: &str, max: &str, probability: &str, per: Option<&str>) {
-    put(text, "\n[switch.marking]\nkind = \"red\"", "");
-    put(text, "at = \"after-dequeue\"", "by the queue that a packet leaves behind");
-    put(text, format!("min-threshold = \"{min}\""), "marks begin");
-    put(text, format!("max-threshold = \"{max}\""), "from here on each packet is marked");
-    put(text, format!("max-probability = {probability}"), "");
-    if let Some(per) = per {
-        put(text, format!("per = \"{per}\""), "thresholds grow with the link's rate");
+/// A text with its values in the place of their names.
+fn filled(text: &str, values: &[(&'static str, String)]) -> String {
+    let mut parts = text.split('{');
+    let mut whole = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let value = part.split_once('}').and_then(|(name, rest)| {
+            let (_, value) = values.iter().find(|(known, _)| *known == name)?;
+            Some([value.as_str(), rest])
+        });
+        match value {
+            Some([value, rest]) => whole.extend([value, rest]),
+            None => whole.extend(["{", part]),
+        }
     }
+    whole
 }
