@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-limit-vm bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-dist setup-deb setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-dist setup-deb setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -22,14 +22,13 @@ help:
 	@echo "make bench      speed against ns-3 and htsim, threads, memory, growth, instructions (tens of minutes)"
 	@echo "make bench-limit     bandwidth limits with this machine's kernel (root; tens of minutes)"
 	@echo "make bench-limit-cost  nanoseconds a packet of its eBPF program (root; a minute)"
-	@echo "make bench-limit-vm  and in virtual time, with an emulated kernel (tens of minutes)"
 	@echo "make fuzz       a minute for each parser of outside bytes (libFuzzer)"
-	@echo "make bench-lab       the lab beside the simulator, its rate and lateness, its demos (root; minutes)"
+	@echo "make bench-lab       the lab beside the simulator, its rate and lateness, TLT, Canary and Presto there (root; minutes)"
 	@echo "make bench-lab-peers the lab beside a bridge with tc tbf, and with HTB as Mininet has it (root; minutes)"
 	@echo "make bench-judge     the simulator beside kernels in virtual time, twelve scenes (ten minutes)"
 	@echo "make bench-virtual   kernels in virtual time: boot, memory, cost of a frame, cores, limits (minutes)"
 	@echo "make bench-python    the Python package: import, a run beside the command, ten million flows (minutes)"
-	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, Presto's demo, ports of shared memory (root; minutes)"
+	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, ports of shared memory (root; minutes)"
 
 setup:
 	@scripts/setup.sh
@@ -173,13 +172,11 @@ bench: setup-bench
 	./benches/virtual_switch.sh
 
 bench-limit: setup-limit
-	./benches/limit/run.sh live $(ARGS)
+	cargo build --release --locked -p millpond-cli
+	python3 benches/limit/live.py $(ARGS)
 
 bench-limit-cost: setup
 	cargo run --release --locked -p millpond-linux --example cost
-
-bench-limit-vm: setup-limit
-	./benches/limit/run.sh vm $(ARGS)
 
 # The lab, beside the simulator; root.
 bench-lab: setup
@@ -208,9 +205,7 @@ bench-switch: setup
 	cargo bench --locked -p millpond-port
 	cargo build --release --locked -p millpond-cli
 	@failed=0; \
-	./target/release/millpond switch demo bridge || failed=1; \
-	./target/release/millpond switch demo presto $(ARGS) || failed=1; \
-	./target/release/millpond switch demo backdraft || failed=1; \
+	./benches/bridge.sh $(ARGS) || failed=1; \
 	cargo test --release --locked -p millpond-linux --test switch -- --ignored --nocapture figures || failed=1; \
 	cargo test --release --locked -p millpond-linux --test vhost -- --ignored --nocapture speed || failed=1; \
 	exit $$failed

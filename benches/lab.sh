@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The figures of docs/lab.md: rate and lateness of the lab's thread, the simulator beside the lab,
-# both demos, and connections a second. Needs root, and a machine with nothing else to do. About ten minutes.
+# systems under kernel TCP, and connections a second. Needs root, and a machine with nothing else to do. About ten minutes.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,9 +19,12 @@ for scenario in incast:200 dumbbell:200 leaf-spine:500 slow-receiver:200; do
         --seeds 3 --force --out "$out/$name" || [ $? -eq 4 ]; } |
         grep -vE '^(warning|note|          )'
 done
-echo "== demos"
-for demo in tlt canary; do
-    $millpond lab demo "$demo" --seeds 3 --force --out "$out/$demo" |
+echo "== systems under kernel TCP"
+for scenario in "papers/tlt/testbed.toml --vary traffic.incast.flows-per-server=1,5,10,16,22" \
+    scenarios/lab/canary.toml scenarios/lab/presto.toml; do
+    name=${scenario%%.toml*}
+    # shellcheck disable=SC2086
+    { $millpond compare $scenario --worlds lab --seeds 3 --force --out "$out/${name##*/}" || [ $? -eq 4 ]; } |
         grep -vE '^(warning|note|          )'
 done
 echo "== connections a second"

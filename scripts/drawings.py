@@ -239,7 +239,6 @@ LAYERS = ["core", "engine", "worlds", "façade", "command"]
 CRATES = {
     "cli": ("command", 190, 24, 140, "the command"),
     "python": ("command", 480, 24, 140, "Python package"),
-    "rpc": ("command", 770, 24, 160, "load over real TCP"),
     "millpond": ("façade", 190, 100, 740, "the library's API, 40 public items at most"),
     "import": ("engine", 32, 262, 140, "foreign files"),
     "claims": ("engine", 190, 262, 140, "papers' claims"),

@@ -12,8 +12,7 @@
 #   scripts/setup.sh --gate     and valgrind, which counts instructions
 #   scripts/setup.sh --bench    and python3, valgrind and ns-3; without ns-3 or valgrind the benchmarks skip that part
 #   scripts/setup.sh --fuzz     and what fuzzing needs: a C++ compiler, Rust's nightly, cargo-fuzz
-#   scripts/setup.sh --limit    and what the rigs of bandwidth limits need: python3, iproute2, bpftool, QEMU; without QEMU there is no
-#                               virtual time, without bpftool no cost a packet
+#   scripts/setup.sh --limit    and what the rig of bandwidth limits needs: python3, iproute2, bpftool; without bpftool no cost a packet
 #   scripts/setup.sh --virtual  and the kernel of the world `virtual` (some minutes, once); on another architecture than x86_64, or
 #                               without its source, that world's tests are skipped
 # Works as root or with sudo. What the installers print goes to target/setup.log.
@@ -250,8 +249,6 @@ if $limit; then
     if ! have ip || ! have tc; then install_packages "ip and tc" iproute2 || exit 1; fi
     have nsenter || install_packages "nsenter" util-linux || exit 1
     have bpftool || install_packages "bpftool" bpftool || say "without bpftool: the cost a packet is not measured"
-    have dash || install_packages "dash" dash || say "without dash: no virtual time"
-    have qemu-system-x86_64 || install_packages "QEMU" qemu-system-x86 || say "without QEMU: no virtual time"
 fi
 if $virtual && [[ $(uname -m) == x86_64 ]]; then
     have python3 || install_packages "python3" python3 || say "without python3: no figures of world virtual"

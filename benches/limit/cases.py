@@ -1,6 +1,6 @@
-"""What both rigs measure: cases, how they are set up by tc and TOML, and how their results are shown.
+"""What live.py measures: cases, how they are set up by tc and TOML, and how their results are shown.
 
-A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are without being given:
+A case is a dictionary. Its keys, and what they are without being given:
   name       unique in its table
   limiter    none | htb | htb+fq | htb+fq_codel | cake | cake-gso | fq-edt | edt | millpond             none
              (cake-gso leaves super-packets whole; fq-edt is millpond's EDT form as published over sch_fq,
@@ -8,15 +8,14 @@ A case is a dictionary (JSON with vm.py --cases). Its keys, and what they are wi
   rate       of the limiter, in bits a second                                                     1000000000
   cc         congestion control of every socket, at both ends                                          cubic
   ecn        ask for ECN whatever the congestion control is                                            false
-  flows      as millpond-rpc reads them                                                                1x1MB
-  rtt_ms     added round-trip time: netem at the receiver (vm.py), or the delay line (live.py)             0
+  flows      as load.py reads them                                                                     1x1MB
+  rtt_ms     added round-trip time, by the delay line                                                       0
   direction  egress | ingress: whose cgroup and which hook, for millpond                              egress
   qdisc      of the sender's interface beside `none` and `millpond`, such as fq                         none
   limit      further keys of the [[limit]] table, for millpond; its profile is published unless set       {}
   host       keys of the file's top, such as {"kick": "20ms"}, which `millpond limit serve` then does     {}
-  notify     the sender's host is told by the side channel (`millpond limit serve` at both ends), in live.py false
+  notify     the side channel notifies the sender's host (`millpond limit serve` at both ends)         false
   scopes     so many further limits, at four times the rate, that millpond charges as well                 0
-  counted    the kernel counts what eBPF programs cost (this costs, too), in vm.py                     false
   sysctl     for both namespaces, such as {"net.ipv4.tcp_limit_output_bytes": 262144}                     {}
   duration_s, warm_up_s                                                                              3, 0.5
 """
@@ -36,7 +35,6 @@ DEFAULTS = {
     "host": {},
     "notify": False,
     "scopes": 0,
-    "counted": False,
     "sysctl": {},
     "duration_s": 3,
     "warm_up_s": 0.5,

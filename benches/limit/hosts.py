@@ -16,6 +16,7 @@ from pathlib import Path
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 FAR_SENDER, FAR_RECEIVER = "10.0.1.1", "10.0.1.2"
 PORT = 7000
+LOAD = Path(__file__).resolve().parent / "load.py"
 # Of the load where it is not ordinary, and of the delay line, which stands for a wire, always.
 LOAD_PRIORITY, WIRE_PRIORITY = 5, 10
 
@@ -59,13 +60,12 @@ def real_time(priority, process=0):
 class Hosts:
     """A sending and a receiving host."""
 
-    def __init__(self, rpc):
+    def __init__(self):
         if os.geteuid():
             raise Missing("namespaces and cgroups need root: sudo make bench-limit")
         for program in ("ip", "tc", "nsenter"):
             if not shutil.which(program):
                 raise Missing(f"{program} is not installed (scripts/setup.sh --limit)")
-        self.rpc = str(rpc)
         self.name = f"millpond-rig-{os.getpid()}"
         self.spaces = {"a": f"mp{os.getpid()}a", "b": f"mp{os.getpid()}b"}
         self.cgroup = cgroup_mount() / self.name
@@ -194,7 +194,7 @@ class Hosts:
         if not Path("/dev/net/tun").exists():
             raise Missing("no /dev/net/tun: no delay line")
         line = self.start(
-            "a", self.rpc, "delay", "--left", "ta", "--right", "tb", "--delay", f"{rtt_ms * 500}us",
+            "a", LOAD, "delay", "--left", "ta", "--right", "tb", "--delay", f"{rtt_ms * 500}us",
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         if line.stdout.readline().strip() != "ready":

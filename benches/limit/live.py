@@ -3,7 +3,7 @@
 
 No limit, HTB and `millpond limit` are measured in turn, and that again and again, so that a slow minute of the machine
 touches all alike; medians are shown. The machine's other work is in the numbers: what counts is the ratio within one
-run, and tails beyond p99 are the machine's as much as the limiter's. For tails, see vm.py.
+run, and tails beyond p99 are the machine's as much as the limiter's. load.py makes the load.
 
   flows      four flow sets at 1 Gb/s, and at 5 Gb/s where the machine carries that
   shares     HTB beside a limit with defaults: congestion controls, 1, 9 and 50 flows, 20 us, 1 and 10 ms, with CPU
@@ -38,7 +38,7 @@ import time
 from pathlib import Path
 
 import cases as table
-from hosts import Failed, Hosts, Missing, run
+from hosts import LOAD, Failed, Hosts, Missing, run
 from program import Counting, EmptyProgram, cost_between, programs_at
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -181,11 +181,11 @@ class Rig:
         to = self.hosts.receiver(case["rtt_ms"])
         before = processor_ms()
         server = self.hosts.start(
-            "b", self.hosts.rpc, "server", to, "--once", "--cc", case["cc"], *(joins if ingress else [])
+            "b", LOAD, "server", to, "--cc", case["cc"], *(joins if ingress else [])
         )
         try:
             printed = self.hosts.inside(
-                "a", self.hosts.rpc, "client", to, "--flows", case["flows"], "--cc", case["cc"], "--json",
+                "a", LOAD, "client", to, "--flows", case["flows"], "--cc", case["cc"],
                 "--duration", f"{case['duration_s']}s", "--warm-up", f"{case['warm_up_s']}s", *([] if ingress else joins),
                 timeout=case["duration_s"] + case["warm_up_s"] + 30,
             )  # fmt: skip
@@ -539,11 +539,11 @@ def section_datagrams(rig, args):
         try:
             with rig.limited(case, cgroup):
                 to = rig.hosts.receiver(0)
-                sink = rig.hosts.start("b", rig.hosts.rpc, "udp-sink", to, stdout=subprocess.PIPE, text=True)
+                sink = rig.hosts.start("b", LOAD, "udp-sink", to, stdout=subprocess.PIPE, text=True)
                 time.sleep(0.2)
                 sent = json.loads(
                     rig.hosts.inside(
-                        "a", rig.hosts.rpc, "udp-send", to, "--rate", "1.5Gbps", "--size", "1200B",
+                        "a", LOAD, "udp-send", to, "--rate", "1.5Gbps", "--size", "1200B",
                         "--duration", f"{args.duration}s", "--cgroup", cgroup,
                     )
                 )  # fmt: skip
@@ -629,7 +629,6 @@ def arguments():
         help="of the load; auto: real-time where the delay line makes the round-trip time, ordinary elsewhere",
     )  # fmt: skip
     parser.add_argument("--json", help="write the results there as well")
-    parser.add_argument("--rpc", type=Path, default=ROOT / "target/release/millpond-rpc")
     parser.add_argument("--millpond", type=Path, default=ROOT / "target/release/millpond")
     return parser.parse_args()
 
@@ -640,9 +639,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     results = conditions() | {"sections": {}}
     try:
-        if not args.rpc.exists():
-            raise Missing(f"{args.rpc} is not built (cargo build --release -p millpond-rpc)")
-        with Hosts(args.rpc) as hosts:
+        with Hosts() as hosts:
             rig = Rig(hosts, *(Limiter(args.millpond, hosts) for _ in range(2)))
             if not rig.limiter.there:
                 say("limit: this tree's millpond has no `limit`: its cases are skipped")

@@ -3,7 +3,6 @@
 //! Invariant: a word that means nothing is refused, with the nearest that means something.
 
 use crate::claim::{Claim, is_of_group};
-use crate::emulated;
 use crate::error::Error;
 use crate::paper::Paper;
 use millpond_results::{ClaimKind, World};
@@ -20,8 +19,7 @@ pub struct Chosen {
 
 impl Chosen {
     /// Claims by name or by group (`S1` is S1a, S1b, …; `T1a` is T1a1, T1a2), with the experiments
-    /// that they need; experiments with the claims that they decide; all claims of emulated Linux,
-    /// for which nothing is run here. All without `--only`.
+    /// that they need; experiments with the claims that they decide. All without `--only`.
     ///
     /// # Errors
     /// [`Error::Usage`] if a word of `only` names no experiment, claim or group of claims of the
@@ -34,16 +32,7 @@ impl Chosen {
                 .and_then(|rest| rest.strip_prefix('-'))
                 .unwrap_or(word);
             let named = |claim: &&Claim| is_of_group(plain, claim.id);
-            if plain == emulated::ALL && !paper.emulated.is_empty() {
-                chosen.claims.extend(emulated_claims(paper).map(|(id, _)| id));
-                continue;
-            }
             let before = chosen.claims.len();
-            let of_linux = || emulated_claims(paper).map(|(id, _)| id);
-            chosen.claims.extend(of_linux().filter(|id| id.eq_ignore_ascii_case(plain)));
-            if chosen.claims.len() > before {
-                continue;
-            }
             let is_experiment = paper.experiments.iter().any(|experiment| experiment.name == word);
             let claims = paper
                 .claims
@@ -51,9 +40,6 @@ impl Chosen {
                 .filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
             for claim in claims {
                 chosen.claims.push(claim.id.to_string());
-                chosen.claims.extend(
-                    of_linux().filter(|id| id.strip_suffix(emulated::SUFFIX) == Some(claim.id)),
-                );
                 chosen.experiments.push(claim.experiment());
             }
             if is_experiment {
@@ -94,17 +80,7 @@ impl Chosen {
     }
 }
 
-/// The claims that emulated Linux can decide, too: name and kind.
-pub fn emulated_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
-    let claims = paper.claims.iter().filter(|claim| !emulated::needed(paper, claim).is_empty());
-    claims.map(|claim| (format!("{}{}", claim.id, emulated::SUFFIX), claim.kind()))
-}
-
-/// All of them.
+/// Name and kind of all claims.
 pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
-    paper
-        .claims
-        .iter()
-        .map(|claim| (claim.id.to_string(), claim.kind()))
-        .chain(emulated_claims(paper))
+    paper.claims.iter().map(|claim| (claim.id.to_string(), claim.kind()))
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Kinds {
 /// The size of the chosen part of a paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Claims, those of emulated Linux, too.
+    /// Claims.
     pub claims: Kinds,
     /// Experiments that they need.
     pub experiments: usize,

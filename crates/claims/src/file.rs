@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::experiment::{Experiment, Published, Runs};
 use crate::lists::{Settings, list, settings};
 use crate::measure::Measure;
-use crate::paper::{Case, Paper};
+use crate::paper::Paper;
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
 use millpond_results::{ClaimKind, Keep, World};
@@ -110,8 +110,6 @@ struct File {
     sources: BTreeMap<&'static str, &'static str>,
     #[serde(default)]
     baselines: Baselines,
-    #[serde(default)]
-    emulated: Vec<Case>,
     #[serde(rename = "experiment")]
     _experiments: Vec<IgnoredAny>,
     #[serde(rename = "claim")]
@@ -233,18 +231,6 @@ fn read(
     let place = |key: &str| tree.get_ref().get(key).map_or(0, |value| value.span().start);
     named(of.name).map_err(|e| at(place("name"), &e))?;
     baselines_fit(&of.baselines, &experiments, &claims).map_err(|e| at(place("baselines"), &e))?;
-    for case in &of.emulated {
-        let has = |e: &Experiment| {
-            e.name == case.experiment && e.schemes.iter().any(|(v, _)| *v == case.variant)
-        };
-        if !experiments.iter().any(has) {
-            let error = format!(
-                "case \"{}\": no experiment {} has {}",
-                case.name, case.experiment, case.variant
-            );
-            return Err(at(place("emulated"), &error));
-        }
-    }
     Ok(Box::leak(Box::new(Paper {
         name: of.name,
         title: of.title,
@@ -252,7 +238,6 @@ fn read(
         experiments: experiments.leak(),
         claims: claims.leak(),
         baselines: of.baselines,
-        emulated: of.emulated.leak(),
     })))
 }
 

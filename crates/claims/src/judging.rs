@@ -4,7 +4,6 @@
 
 use crate::baseline::Baseline;
 use crate::claim::Claim;
-use crate::emulated::{self, Emulated};
 use crate::experiment::{Effort, Experiment};
 use crate::found::{Arm, Found};
 use crate::measure::Measured;
@@ -115,36 +114,6 @@ impl Claim {
         let schemes =
             variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
         Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
-    }
-
-    /// Decides the claim by the measurements of emulated Linux; its note is the simulator's.
-    pub fn judge_emulated(
-        &self,
-        paper: &Paper,
-        experiment: &Experiment,
-        emulated: &Emulated,
-    ) -> Judged {
-        let found = emulated.found(paper.emulated, experiment.name);
-        let measured = emulated.conditions(paper, self).and_then(|conditions| {
-            match self.measure.of(experiment, &found) {
-                Ok((measured, _)) => Ok((measured, conditions)),
-                // There are no seeds there: the same case gives the same bytes.
-                Err(why) => {
-                    Err(format!("{} ({conditions})", why.trim_end_matches(" in the run of seed 0")))
-                }
-            }
-        });
-        let id = format!("{}-{}{}", paper.name, self.id, emulated::SUFFIX);
-        let scenario = emulated::RIG.to_string();
-        let absolute =
-            measured.as_ref().ok().and_then(|_| self.measure.absolute(&found, self.paper.number()));
-        let is_decidable = measured.is_ok();
-        // The rows of its experiment are the simulator's.
-        let counted = self.measure.counted(experiment, &found);
-        let world = World::LinuxVm;
-        let judged = Judged { id, scenario, absolute, counted, world, ..Judged::default() };
-        let judged = self.judged(judged, measured, "");
-        self.with_baseline(judged, paper, experiment, &found, is_decidable)
     }
 
     /// Fills in a claim's words, and what was measured.

@@ -14,7 +14,6 @@ mod chosen;
 mod claim;
 mod counts;
 mod design;
-mod emulated;
 mod error;
 mod experiment;
 mod file;
@@ -33,7 +32,7 @@ mod statistic;
 mod tests;
 
 pub use baseline::{Baseline, Baselines, Off};
-pub use chosen::{Chosen, all_claims, emulated_claims};
+pub use chosen::{Chosen, all_claims};
 pub use claim::{Claim, Value};
 pub use counts::{Counts, Kinds};
 pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design, packet_hops};
@@ -44,7 +43,7 @@ pub use found::{Arm, Found, Run};
 pub use gallery::write_gallery;
 pub use measure::{Measure, Measured};
 pub use page::{PAGE, RESULTS, Recorded, page};
-pub use paper::{Case, Paper};
+pub use paper::Paper;
 pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};
 pub use statistic::{Of, Statistic};
 

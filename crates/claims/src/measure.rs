@@ -463,7 +463,6 @@ pub(crate) mod tests {
         experiments: &[EXPERIMENT],
         claims: &[],
         baselines: Baselines { off: &[("a", "b")], of: &[], none: &[] },
-        emulated: &[],
     };
 
     /// Mean and p99 in seconds, by seed from 1.

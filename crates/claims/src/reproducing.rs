@@ -4,10 +4,8 @@
 
 use crate::VERSION;
 use crate::chosen::{Chosen, all_claims};
-use crate::claim::Claim;
 use crate::counts::{Counts, Kinds};
 use crate::design::Design;
-use crate::emulated::{self, Emulated};
 use crate::error::Error;
 use crate::experiment::{Effort, Experiment, Prepared};
 use crate::found::Found;
@@ -54,8 +52,6 @@ pub struct Reproducing {
     pub effort: Effort,
     /// First and last seed, in the place of the table's.
     pub seeds: Option<(u64, u64)>,
-    /// The results of emulated Linux: files of its rig.
-    pub vm: Vec<PathBuf>,
     /// Whether finished runs of another version or of a changed scenario make way.
     pub force: bool,
     /// The results folder.
@@ -95,7 +91,6 @@ impl Reproducing {
     /// the results so far are written.
     pub fn run(&self, runner: &dyn Runner) -> Result<Ended, Error> {
         self.take_folder()?;
-        let emulated = Emulated::open(&self.vm, &self.out)?;
         let manifest = runner.manifest("");
         let of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort.name());
         let mut ended =
@@ -142,7 +137,7 @@ impl Reproducing {
             ended.reproduction.experiments.push(Shown { failures, ..shown });
             all_found.push((experiment, found));
         }
-        ended.reproduction.claims = self.judge(&all_found, &emulated);
+        ended.reproduction.claims = self.judge(&all_found);
         let status = match stopped {
             Some(_) => Status::Interrupted,
             None if ended.failed > 0 => Status::Failed,
@@ -161,23 +156,13 @@ impl Reproducing {
         Ok(ended)
     }
 
-    /// All claims, those of emulated Linux last.
-    fn judge(&self, all: &[(&'static Experiment, Found)], emulated: &Emulated) -> Vec<Judged> {
-        let of = |claim: &Claim| {
-            all.iter().find(|(experiment, _)| experiment.name == claim.experiment())
-        };
-        let simulated = self.paper.claims.iter().filter_map(|claim| {
-            let (experiment, found) = of(claim)?;
+    fn judge(&self, all: &[(&'static Experiment, Found)]) -> Vec<Judged> {
+        let judged = self.paper.claims.iter().filter_map(|claim| {
+            let (experiment, found) =
+                all.iter().find(|(experiment, _)| experiment.name == claim.experiment())?;
             Some(claim.judge(self.paper, experiment, found, self.effort))
         });
-        let claims = self
-            .paper
-            .claims
-            .iter()
-            .filter(|claim| !emulated::needed(self.paper, claim).is_empty());
-        let of_linux = claims
-            .filter_map(|claim| Some(claim.judge_emulated(self.paper, of(claim)?.0, emulated)));
-        simulated.chain(of_linux).collect()
+        judged.collect()
     }
 
     /// Whether a claim is among the chosen.

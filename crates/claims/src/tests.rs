@@ -1,8 +1,6 @@
 //! The tables of the papers fit their scenarios, their claims and each other.
 
-use crate::chosen::emulated_claims;
 use crate::claim::is_of_group;
-use crate::emulated::needed;
 use crate::*;
 use millpond_results::ClaimKind;
 use std::fs;
@@ -12,7 +10,6 @@ use std::path::Path;
 fn the_tables_of_papers_fit_their_scenarios() {
     for paper in papers() {
         experiments_fit(paper);
-        cases_fit(paper);
         claims_fit(paper);
     }
 }
@@ -39,22 +36,6 @@ fn experiments_fit(paper: &Paper) {
         }
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(experiment.scenario);
         assert_eq!(fs::read_to_string(file).unwrap(), experiment.text);
-    }
-}
-
-/// Cases of emulated Linux name schemes and loads of their experiments, and a claim needs each.
-fn cases_fit(paper: &'static Paper) {
-    for case in paper.emulated {
-        let experiment = paper
-            .experiments
-            .iter()
-            .find(|e| e.name == case.experiment)
-            .unwrap_or_else(|| panic!("{}", case.name));
-        assert!(experiment.schemes.iter().any(|(name, _)| *name == case.variant), "{}", case.name);
-        assert!(experiment.full.loads.iter().any(|(load, _)| *load == case.load), "{}", case.name);
-        let is_used =
-            |claim: &Claim| needed(paper, claim).iter().any(|other| std::ptr::eq(*other, case));
-        assert!(paper.claims.iter().any(is_used), "no claim needs {}", case.name);
     }
 }
 
@@ -295,14 +276,8 @@ fn the_fat_tree_of_hpcc_has_the_released_links() {
     assert_eq!((links(100), links(400), topology.links.len()), (320, 160, 480));
 }
 
-/// The counts of a paper's claims by kind: those of a world, with the world's name in tables.
-fn worlds(paper: &'static Paper) -> Vec<(&'static str, Kinds)> {
-    let simulated = Kinds::of(paper.claims.iter().map(Claim::kind));
-    let emulated = Kinds::of(emulated_claims(paper).map(|(_, kind)| kind));
-    match emulated.all() {
-        0 => vec![("", simulated)],
-        _ => vec![(", simulated", simulated), (", emulated Linux", emulated)],
-    }
+fn kinds(paper: &'static Paper) -> Kinds {
+    Kinds::of(paper.claims.iter().map(Claim::kind))
 }
 
 fn page(name: &str) -> String {
@@ -324,17 +299,14 @@ fn the_pages_table_of_kinds_counts_as_the_claims_do() {
     let mut counted: Vec<Vec<String>> = Vec::new();
     for paper in papers() {
         let title = paper.title.split(':').next().unwrap();
-        for (world, kinds) in worlds(paper) {
-            let of = |kind| {
-                kinds
-                    .iter()
-                    .find(|(other, _)| *other == kind)
-                    .map_or(String::new(), |(_, n)| n.to_string())
-            };
-            counted.push(
-                [format!("{title}{world}")].into_iter().chain(ClaimKind::ALL.map(of)).collect(),
-            );
-        }
+        let kinds = kinds(paper);
+        let of = |kind| {
+            kinds
+                .iter()
+                .find(|(other, _)| *other == kind)
+                .map_or(String::new(), |(_, n)| n.to_string())
+        };
+        counted.push([title.to_string()].into_iter().chain(ClaimKind::ALL.map(of)).collect());
     }
     assert_eq!(
         table(
@@ -353,12 +325,9 @@ fn the_pages_tables_of_outcomes_count_as_the_claims_do() {
                             hold | fail | not evaluated |";
     for paper in papers() {
         let file = format!("reproduce-{}.md", paper.name);
-        let (rows, worlds) = (table(&page(&file), OUTCOMES), worlds(paper));
-        let kinds = worlds
-            .iter()
-            .flat_map(|(world, kinds)| kinds.iter().map(move |(kind, n)| (kind, n, *world)));
+        let rows = table(&page(&file), OUTCOMES);
         let counted: Vec<(String, usize)> =
-            kinds.map(|(kind, n, world)| (format!("{}{world}", kind.name()), n)).collect();
+            kinds(paper).iter().map(|(kind, n)| (kind.name().to_string(), n)).collect();
         let told = |row: &Vec<String>| (row[0].clone(), row[1].parse().unwrap());
         assert_eq!(rows.iter().map(told).collect::<Vec<(String, usize)>>(), counted, "{file}");
         for row in &rows {

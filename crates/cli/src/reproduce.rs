@@ -15,7 +15,7 @@ use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
 use millpond::{Options, World, WorldKind};
 use millpond_claims::{
     Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
-    emulated_claims, find_paper, is_of, papers, write_gallery,
+    find_paper, is_of, papers, write_gallery,
 };
 use millpond_results::{
     Claim, Verdict, claims_json, claims_junit, claims_markdown, reproduction_table,
@@ -145,7 +145,6 @@ fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Repr
         paper,
         effort: if args.quick { Effort::Quick } else { Effort::Full },
         seeds: args.seeds.range,
-        vm: args.vm.clone(),
         force: args.force,
         out,
         chosen: Chosen::of(paper, &args.only)?.only_in(paper, &kinds_of_worlds(args)),
@@ -181,7 +180,6 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--seeds", args.seeds.range.is_some()),
         ("--threads", args.threads.given.is_some()),
         ("--dry-run", args.dry_run),
-        ("--vm", !args.vm.is_empty()),
         ("--lab", args.lab),
         ("--virtual", args.kernels),
         ("--out", args.out.is_some()),
@@ -214,7 +212,6 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
                 "experiments": paper.experiments.iter().map(|e| e.name).collect::<Vec<_>>(),
                 "kinds": kinds_json(kinds(paper)),
                 "claims": paper.claims.iter().map(|claim| name(claim.id)).collect::<Vec<_>>(),
-                "emulated": emulated_claims(paper).map(|(id, _)| name(&id)).collect::<Vec<_>>(),
             })
         };
         let all: Vec<_> = papers().iter().map(paper).collect();
@@ -223,12 +220,8 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     for paper in papers() {
         let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
-        let emulated = match emulated_claims(paper).count() {
-            0 => String::new(),
-            n => format!(", {n} of them of emulated Linux"),
-        };
         let kinds = kinds(paper);
-        say(&format!("{:<10} {}: {} claims{emulated}", paper.name, paper.title, kinds.all()));
+        say(&format!("{:<10} {}: {} claims", paper.name, paper.title, kinds.all()));
         say(&format!("{:<10} claims: {kinds}", ""));
         say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
     }

@@ -90,21 +90,6 @@ fn without_a_switch_there_is_nothing_to_show_or_remove() {
     assert_eq!(millpond(&["switch", "remove"]).status.code(), Some(2));
 }
 
-#[test]
-fn the_demo_refuses_what_makes_no_sense() {
-    for (args, what) in [
-        (&["--pacing", "fast"][..], "--pacing fast"),
-        (&["--rate", "0bps"], "no rate"),
-        (&["--arms", "magic"], "magic"),
-        (&["--paths", "0"], "0"),
-        (&["--rack", "maybe"], "maybe"),
-    ] {
-        let output = millpond(&[&["switch", "demo", "presto"], args].concat());
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(said(&output.stderr).contains(what), "{}", said(&output.stderr));
-    }
-}
-
 /// Network namespaces in the place of containers, with a switch; gone with the test.
 struct Containers {
     namespaces: Vec<Namespace>,

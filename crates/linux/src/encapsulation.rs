@@ -9,10 +9,10 @@
 //! | 4, 5 | flowcell |
 //! | 6, 7 | 0 |
 //!
-//! Then the Ethernet frame. All of it is a datagram's content (or, in the demo, a packet of the
-//! fabric), so whatever carries it has a length and a checksum of its own. Presto itself puts the
-//! label into the destination's address and the flowcell somewhere that the published description
-//! does not tell; a header of its own needs neither switches that know labels nor room among TCP's
+//! Then the Ethernet frame. All of it is a datagram's content, so whatever carries it has a length
+//! and a checksum of its own. Presto itself puts the label into the destination's address and the
+//! flowcell somewhere that the published description leaves open; a header of its own needs neither
+//! switches that know labels nor room among TCP's
 //! options.
 //!
 //! Invariant: what is read was written by this version, or is refused.

@@ -3,7 +3,6 @@
 //! | module | what it is |
 //! |---|---|
 //! | `dataplane` | frames, buffers, ports and counters |
-//! | `demo` | one mechanism against what it replaces, with this kernel's TCP |
 //! | `edge` | Presto's edge: stamps and cuts outgoing frames, merges and orders incoming ones |
 //! | `encapsulation` | how a frame travels between two switches |
 //! | `fabric` | the core's switch node between ports |
@@ -13,7 +12,7 @@
 //! | `switch` | a virtual switch between namespaces and interfaces |
 //! | `tunnel` | which datagrams between two switches count: probes, secrets, sealed frames |
 //!
-//! Layers: `dataplane` ← `edge`, `fabric` ← `switch` ← `demo`. `limit` stands by itself.
+//! Layers: `dataplane` ← `edge`, `fabric` ← `switch`. `limit` stands by itself.
 //!
 //! Invariant: what runs here decides as `millpond_core` does; tests prove the eBPF programs equal
 //! to it, and the edge equal to the simulator's.
@@ -22,7 +21,6 @@
 #[path = "../tests/bodies/mod.rs"]
 pub mod bodies;
 pub mod dataplane;
-pub mod demo;
 pub mod edge;
 pub mod encapsulation;
 pub mod fabric;

@@ -7,7 +7,7 @@ use millpond_claims::{
 };
 use millpond_results::{Manifest, SweepFolder};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Experiments of a paper to run.
 ///
@@ -27,8 +27,6 @@ pub struct Reproduction {
     pub only: Vec<String>,
     /// Seeds in the place of the experiments' own.
     pub seeds: Option<RangeInclusive<u64>>,
-    /// Results of emulated Linux: files of its rig.
-    pub vm: Vec<PathBuf>,
 }
 
 impl Reproduction {
@@ -85,7 +83,6 @@ pub fn reproduce(
         paper,
         effort: if reproduction.quick { Effort::Quick } else { Effort::Full },
         seeds: reproduction.seeds.clone().map(RangeInclusive::into_inner),
-        vm: reproduction.vm.clone(),
         force: options.force,
         out: folder.as_ref().to_path_buf(),
         chosen: Chosen::of(paper, &reproduction.only)?.only_in(paper, &kinds(options)),

@@ -116,7 +116,7 @@ pub fn reproduce(
     threads: Option<usize>,
     force: bool,
 ) -> PyResult<(String, bool)> {
-    let reproduction = Reproduction { paper, quick, only, seeds: seeds(of), vm: Vec::new() };
+    let reproduction = Reproduction { paper, quick, only, seeds: seeds(of) };
     let (reproduced, is_stopped) = watched(listener, |watch| {
         millpond::reproduce(&reproduction, folder, &options(watch, threads, force))
     })?;

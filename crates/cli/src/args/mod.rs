@@ -532,11 +532,6 @@ pub struct ReproduceArgs {
     /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// The results of emulated Linux, as benches/limit/vm.py --json writes them; may be repeated.
-    /// They decide the claims of world linux-vm, and are kept in the results folder (--only
-    /// linux-vm: these claims alone)
-    #[arg(long, value_name = "FILE")]
-    pub vm: Vec<PathBuf>,
     /// Run the experiments of the lab, too: real kernel TCP and real programs (root, Linux)
     #[arg(long)]
     pub lab: bool,
@@ -554,7 +549,7 @@ pub struct ReproduceArgs {
         long,
         requires = "page",
         conflicts_with_all = [
-            "quick", "strict", "only", "range", "given", "dry_run", "vm", "lab", "kernels", "out"
+            "quick", "strict", "only", "range", "given", "dry_run", "lab", "kernels", "out"
         ]
     )]
     pub recorded: bool,

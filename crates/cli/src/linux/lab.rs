@@ -1,6 +1,6 @@
 //! `millpond lab`: a run or a compare under real kernel TCP, or a lab that stays.
 
-use super::{demo, doctor, standing};
+use super::{doctor, standing};
 use crate::args::linux::{AskArgs, AskRequest, LabCommand};
 use crate::args::{CompareArgs, FormatArgs, Judging, LabArgs, RunArgs, Threads, WorldName};
 use crate::failure::Failure;
@@ -25,7 +25,6 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
         Some(LabCommand::Exec(args)) => standing::exec(args),
         Some(LabCommand::Capture(args)) => standing::capture(args),
         Some(LabCommand::Ask(args)) => ask(args),
-        Some(LabCommand::Demo(args)) => demo::demo(args),
         None => run_scenario(args),
     }
 }

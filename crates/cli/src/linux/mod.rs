@@ -1,7 +1,6 @@
 //! The commands that need Linux: `lab`, `limit` and `switch`. `without_linux.rs` stands in for this
 //! folder where the feature `linux` is off, or the target is another system.
 
-mod demo;
 mod doctor;
 mod lab;
 mod limit;

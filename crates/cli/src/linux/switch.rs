@@ -1,16 +1,10 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
-use crate::args::linux::{
-    DemoBackdraftArgs, DemoBridgeArgs, DemoPrestoArgs, ShowArgs, SwitchAction, SwitchArgs,
-    SwitchDemo, SwitchMirrorArgs,
-};
+use crate::args::linux::{ShowArgs, SwitchAction, SwitchArgs, SwitchMirrorArgs};
 use crate::failure::Failure;
 use crate::say;
 use crate::stdout;
 use crate::tell;
-use crate::watch;
-use millpond_core::Rate;
-use millpond_linux::demo::{self, Arm, Plan, Run, backdraft, bridge};
 use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::control::Done;
@@ -84,22 +78,8 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         }
         SwitchAction::Mirror(what) => mirror(&state, what)?,
         SwitchAction::Cni => answer_runtime(&state, &program)?,
-        SwitchAction::Demo(demo) => run_demo(&demo.which)?,
     }
     Ok(())
-}
-
-fn run_demo(demo: &SwitchDemo) -> Result<(), Failure> {
-    watch::catch_interrupts();
-    match demo {
-        SwitchDemo::Presto(how) => demo_presto(how)?,
-        SwitchDemo::Bridge(how) => demo_bridge(how)?,
-        SwitchDemo::Backdraft(how) => demo_backdraft(how)?,
-    }
-    match watch::interrupted() {
-        true => Err(Failure::Stopped("the runs so far are above".into())),
-        false => Ok(()),
-    }
 }
 
 /// Prints what the kernel offers for a switch; an error if a switch cannot work.
@@ -218,112 +198,4 @@ fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
         }
         before = now;
     }
-}
-
-fn demo_presto(args: &DemoPrestoArgs) -> Result<(), Failure> {
-    let pacing = |text: &String| match text.as_str() {
-        "off" => Ok(None),
-        rate => rate
-            .parse::<Rate>()
-            .map(Some)
-            .map_err(|e| Failure::Usage(format!("--pacing {rate}: {e}"))),
-    };
-    let plan = Plan {
-        arms: match args.arms.is_empty() {
-            true => Arm::ALL.to_vec(),
-            false => args.arms.iter().filter_map(|name| Arm::named(name)).collect(),
-        },
-        repetitions: args.repetitions as usize,
-        duration: args.duration.to_duration(),
-        paths: args.paths.into(),
-        rate: args.rate,
-        skews: args.skew.clone(),
-        rack: args.rack.iter().map(|r| r == "on").collect(),
-        pacing: args.pacing.iter().map(pacing).collect::<Result<_, _>>()?,
-    };
-    if plan.rate.bps() == 0 {
-        return Err(Failure::Usage("a path with no rate carries nothing".into()));
-    }
-    let mut told = |run: &Run| {
-        tell(format_args!(
-            "{:>3} {:<17} {:>7.2} Gb/s {:>7.3} CPU-s/GB {:>8} out of order",
-            run.repetition + 1,
-            run.arm.name(),
-            run.throughput_gbps,
-            run.cpu_s_per_gb,
-            run.out_of_order
-        ));
-    };
-    let report = demo::demo(&plan, &watch::interrupted, &mut told)
-        .map_err(|e| Failure::Runs(e.to_string()))?;
-    match args.json {
-        true => say(&serde_json::to_string(&report)?),
-        false => say(&report.table()),
-    }
-    as_expected(report.failures())
-}
-
-/// A ratio that is not as expected is an error, for scripts.
-fn as_expected(failures: usize) -> Result<(), Failure> {
-    match failures {
-        0 => Ok(()),
-        1 => Err(Failure::Runs("one of the expected ratios does not hold".into())),
-        n => Err(Failure::Runs(format!("{n} of the expected ratios do not hold"))),
-    }
-}
-
-fn demo_bridge(args: &DemoBridgeArgs) -> Result<(), Failure> {
-    let mut told = |run: &bridge::Run| {
-        tell(format_args!(
-            "{:>3} {:<10} {:>7.2} Gb/s {:>7.3} CPU-s/GB",
-            run.repetition + 1,
-            run.arm.name(),
-            run.throughput_gbps,
-            run.cpu_s_per_gb
-        ));
-    };
-    let duration = args.duration.to_duration();
-    let report = bridge::demo(args.repetitions as usize, duration, &watch::interrupted, &mut told);
-    let report = report.map_err(|e| Failure::Runs(e.to_string()))?;
-    match args.json {
-        true => say(&serde_json::to_string(&report)?),
-        false => say(&report.table()),
-    }
-    as_expected(report.failures())
-}
-
-fn demo_backdraft(args: &DemoBackdraftArgs) -> Result<(), Failure> {
-    let duration = millpond_core::Time::to_duration;
-    let plan = backdraft::Plan {
-        repetitions: args.repetitions as usize,
-        duration: duration(args.duration),
-        hosts: args.hosts.into(),
-        loads: args.load.clone(),
-        burst: args.burst as usize,
-        work: duration(args.work),
-        rtos: args.rto.iter().copied().map(duration).collect(),
-        gap: duration(args.gap),
-        ring: args.ring.0,
-        memory: args.memory.0,
-    };
-    let (all, mut made) = (plan.runs(), 0);
-    let mut told = |run: &backdraft::Run| {
-        made += 1;
-        let what = match run.slow.p99.is_finite() {
-            true => format!(
-                "load {}, timeout {} ms: {} dropped, slow's p99 {:.0} us,",
-                run.load, run.rto_ms, run.drops, run.slow.p99
-            ),
-            false => String::new(),
-        };
-        let (name, victim) = (run.arm.name(), run.victim.p99);
-        tell(format_args!("{made:>3} of {all} {name:<13} {what} victim's {victim:.0} us"));
-    };
-    let report = backdraft::demo(&plan, &watch::interrupted, &mut told)
-        .map_err(|e| Failure::Runs(e.to_string()))?;
-    match args.json {
-        true => say(&serde_json::to_string(&report)?),
-        false => say(&report.table()),
-    }
-    as_expected(report.failures())
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::args::{Seeds, Threads};
 use millpond_claims::{
-    Baselines, Case, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value,
+    Baselines, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value,
 };
 use millpond_results::{Claim as Judged, Keep, Reproduction, Status, Summary, Sweep, Verdict};
 use std::collections::BTreeMap;
@@ -91,7 +91,6 @@ static PAPER: Paper = Paper {
     experiments: &[EXPERIMENT, ALONE],
     claims: CLAIMS,
     baselines: BASELINES,
-    emulated: &[],
 };
 static CHANGED: Paper = Paper {
     year: 2026,
@@ -107,7 +106,6 @@ static CHANGED: Paper = Paper {
     ],
     claims: CLAIMS,
     baselines: BASELINES,
-    emulated: &[],
 };
 
 /// A folder of a test's own, removed with it.
@@ -390,90 +388,6 @@ fn only_takes_experiments_claims_and_groups() {
         let error = chosen(&[wrong]).unwrap_err();
         assert!(error.to_string().contains("there are: buffers, alone, S1a"), "{wrong}: {error}");
     }
-}
-
-const GOODPUT: Measure = Measure::Change {
-    experiment: "buffers",
-    load: 90.0,
-    statistic: Statistic::Goodput,
-    of: "large",
-    than: "small",
-};
-const CASES: &[Case] = &[
-    Case { name: "a", experiment: "buffers", load: 90.0, variant: "small" },
-    Case { name: "b", experiment: "buffers", load: 90.0, variant: "large" },
-    Case { name: "c", experiment: "alone", load: 90.0, variant: "small" },
-];
-static EMULATED: Paper = Paper {
-    year: 2026,
-    claims: &[
-        drops("S1a", "buffers", [None, Some(0.0)]),
-        drops("S2", "alone", [None, Some(0.0)]),
-        Claim { measure: GOODPUT, ..drops("S3", "buffers", [Some(0.0), None]) },
-    ],
-    emulated: CASES,
-    ..PAPER
-};
-const VM_FILE: &str = r#"{ "world": "linux-vm", "results": [
-    { "case": { "name": "a", "duration_s": 3.0 }, "kernel": "6.1.0", "mbps": 100.0, "classes": [] },
-    { "case": { "name": "b", "duration_s": 3.0 }, "kernel": "6.1.0", "mbps": 110.0, "classes": [] },
-    { "case": { "name": "b", "duration_s": 9.0 }, "kernel": "6.1.0", "mbps": 120.0,
-      "classes": [{ "size": 10240, "count": 90, "p50_ms": 1.5, "p99_ms": null, "p999_ms": null }] },
-    { "case": { "name": "c", "duration_s": 3.0 }, "skipped": "skipped: no such thing" } ] }"#;
-
-#[test]
-fn what_emulated_linux_did_decides_claims_of_its_own() {
-    let dir = Dir::new("emulated");
-    let (out, file) = (dir.0.join("x"), dir.0.join("vm.json"));
-    let run = |args: ReproduceArgs| run_paper(&EMULATED, &args, &out);
-    let ended = run(only(&["linux-vm"])).unwrap();
-    assert_eq!(ended.runs, 0, "nothing is simulated for it");
-    let open = ["test-S1a-vm", "test-S3-vm"].map(|id| (id, "not-evaluated"));
-    assert_eq!(statuses(&ended.claims), open, "and S2 needs what the rig does not have");
-    assert!(ended.claims[0].note.contains("make bench-limit-vm"), "{}", ended.claims[0].note);
-    fs::write(&file, VM_FILE).unwrap();
-    let given = |words: &[&str]| ReproduceArgs { vm: vec![file.clone()], ..only(words) };
-    let ended = run(given(&["S3-vm"])).unwrap();
-    let claim = &ended.claims[0];
-    assert_eq!(
-        (claim.status, claim.world, ended.claims.len()),
-        (Verdict::Holds, millpond_results::World::LinuxVm, 1)
-    );
-    assert!((claim.measured.unwrap() - 20.0).abs() < 1e-9, "the longest run of a case: {claim:?}");
-    assert!(
-        claim.note.contains("Linux 6.1.0 in virtual time, one run of 9 s and 3 s"),
-        "{}",
-        claim.note
-    );
-    // The given results stay; a class that was not measured decides nothing.
-    let ended = run(only(&["linux-vm"])).unwrap();
-    assert_eq!(ended.claims[1].status, Verdict::Holds);
-    let why = "with large no query completed (Linux 6.1.0 in virtual time, one run of 9 s and 3 s)";
-    assert!(ended.claims[0].note.contains(why), "{}", ended.claims[0].note);
-    assert_eq!(run(only(&["S3"])).unwrap().claims.len(), 2, "of both worlds");
-    let text = fs::read_to_string(out.join("claims.json")).unwrap();
-    assert!(text.contains("\"linux-vm\""), "{text}");
-    for (text, said) in [
-        (VM_FILE.replace("linux-vm", "sim"), "its world is not linux-vm"),
-        (
-            VM_FILE.replace("\"mbps\": 100.0", "\"mbps\": \"fast\""),
-            "no result of benches/limit/vm.py",
-        ),
-        (VM_FILE.replace("\"name\": \"a\", ", ""), "missing field `name`"),
-        ("{".to_string(), "no results of"),
-    ] {
-        fs::write(&file, text).unwrap();
-        let refused = run(given(&["linux-vm"])).unwrap_err();
-        assert!(
-            refused.to_string().contains(said) && matches!(refused, Failure::Usage(_)),
-            "{refused}"
-        );
-    }
-    assert_eq!(
-        run(only(&["S3-vm"])).unwrap().claims[0].status,
-        Verdict::Holds,
-        "what was refused changed nothing"
-    );
 }
 
 #[test]

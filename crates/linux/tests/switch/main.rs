@@ -5,8 +5,6 @@
 //! (`helpers`), so that it can be killed.
 #![allow(missing_docs)]
 
-use millpond_core::Time;
-use millpond_linux::demo::{Arm, Plan, demo};
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::reading::{PortState, Reading};
 use millpond_linux::switch::state::State;
@@ -22,7 +20,6 @@ use std::time::Duration;
 
 mod backpressure;
 mod cni;
-mod demo;
 mod fairness;
 mod faults;
 mod figures;
@@ -286,35 +283,4 @@ fn tags_fragments_and_interfaces_of_others() {
         || show::read(&place.state("s")).is_ok_and(|r| r.ports[1].state == PortState::Waiting)
     ));
     needs!(has_tags, "VLAN interfaces");
-}
-
-#[test]
-fn the_demo_runs_and_leaves_nothing() {
-    let _place = needs!(Place::new("demo", &[]));
-    let plan = Plan {
-        arms: Arm::ALL.to_vec(),
-        repetitions: 1,
-        duration: Duration::from_millis(500),
-        skews: vec![Time::from_us(50)],
-        ..Plan::default()
-    };
-    let mut told = 0;
-    let report = demo(&plan, &|| false, &mut |_| told += 1).unwrap();
-    assert_eq!((told, report.runs.len()), (6, 6));
-    for run in &report.runs {
-        assert!(run.throughput_gbps > 0.01 && run.segments > 0 && run.other_drops == 0, "{run:?}");
-    }
-    let of = |arm: Arm| report.runs.iter().find(|r| r.arm == arm).unwrap();
-    assert_eq!(of(Arm::OnePath).timed_out, 0);
-    assert!(of(Arm::PrestoGro).held > 0, "the skew shows");
-    let rate = |arm: Arm| of(arm).out_of_order as f64 / of(arm).throughput_gbps;
-    assert!(rate(Arm::PrestoGro) < rate(Arm::StockGro) / 5.0, "{}", report.table());
-    let left = Command::new("ip").args(["netns"]).output().unwrap();
-    // Its names have this process' number: another demo may run beside.
-    let made = format!("mp-demo-{}-", std::process::id());
-    let left = String::from_utf8_lossy(&left.stdout).into_owned();
-    assert!(!left.split_whitespace().any(|name| name.starts_with(&made)), "{left}");
-    // It ends early when it is asked to.
-    let stop = AtomicBool::new(true);
-    assert!(demo(&plan, &|| stop.load(Ordering::Relaxed), &mut |_| {}).unwrap().runs.is_empty());
 }

@@ -8,7 +8,6 @@
 //! OUT/manifest.json          last
 //! OUT/scenarios/NAME.toml    the scenario of each experiment
 //! OUT/NAME/                  the runs of each experiment: the folder of a sweep
-//! OUT/linux-vm.json          what emulated Linux did, where that was given
 //! ```
 //!
 //! Invariant: what is measured stands beside what is published and is never mixed with it; the

@@ -43,10 +43,6 @@ pub enum World {
     Lab,
     /// A scenario's hosts as Linux kernels in virtual time.
     Virtual,
-    /// Linux.
-    Linux,
-    /// Linux in virtual machines.
-    LinuxVm,
 }
 
 words! {
@@ -655,7 +651,7 @@ mod tests {
 
     #[test]
     fn json_has_the_contracts_fields_in_order_and_reads_back() {
-        let mut summary = Summary { schema: SCHEMA, world: World::LinuxVm, ..Summary::default() };
+        let mut summary = Summary { schema: SCHEMA, world: World::Virtual, ..Summary::default() };
         summary.fct_us.0.insert("all".into(), Fct { mean: Some(0.1 + 0.2), ..Fct::default() });
         summary.fct_us.0.insert("Ärger \"x\"".into(), Fct::default());
         let text = summary.to_json();
@@ -685,7 +681,7 @@ mod tests {
         let places: Vec<_> =
             fields.iter().map(|f| text.find(&format!("\n  \"{f}\":")).unwrap()).collect();
         assert!(places.is_sorted());
-        assert!(text.contains("\"linux-vm\""));
+        assert!(text.contains("\"virtual\""));
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
     }
 

@@ -17,9 +17,6 @@ pub(crate) fn worlds(claims: &[&Claim]) -> String {
     let mut names = Vec::new();
     names.extend(has(World::Sim).then_some("simulated"));
     names.extend(has(World::Virtual).then_some("real kernels in virtual time"));
-    let alone = names.is_empty();
-    let emulated = if alone { "emulated Linux" } else { "-vm: emulated Linux" };
-    names.extend(has(World::LinuxVm).then_some(emulated));
     if names.is_empty() { "simulated".into() } else { names.join("; ") }
 }
 

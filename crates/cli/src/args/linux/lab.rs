@@ -63,20 +63,6 @@ Example: millpond lab ask memcached-get 10.213.0.3:11211 --connections 8 --size 
 As a program of a lab's host with `responses = NAME` its lines are in results
 (docs/scenario-time.md).")]
     Ask(AskArgs),
-    /// Show one mechanism under kernel TCP, beside what it replaces
-    #[command(after_help = "\
-tlt     bursts of short responses to one host: as Linux is, with rto_min 5 ms, with TLT
-canary  small requests beside bulk transfers over two switches: drop-tail and Canary")]
-    Demo(DemoArgs),
-}
-
-/// A demo.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demo {
-    /// TLT
-    Tlt,
-    /// Canary
-    Canary,
 }
 
 /// A request of `lab ask`.
@@ -112,21 +98,6 @@ pub struct AskArgs {
     /// How long to ask
     #[arg(long = "for", value_name = "TIME", default_value = "10s")]
     pub lasts: millpond_core::Time,
-}
-
-/// Arguments of `lab demo`.
-#[derive(Args, Debug)]
-pub struct DemoArgs {
-    /// The demo
-    #[arg(value_enum)]
-    pub which: Demo,
-    /// Run real programs: Redis behind nginx (tlt), memcached beside iperf3 (canary)
-    #[arg(long)]
-    pub programs: bool,
-    #[command(flatten)]
-    pub seeds: Seeds,
-    #[command(flatten)]
-    pub output: OutputArgs,
 }
 
 /// Arguments of `lab up`.

@@ -184,8 +184,6 @@ fn world_text(world: World) -> &'static str {
         World::Sim => "simulated",
         World::Lab => "the lab: kernel TCP",
         World::Virtual => "Linux kernels in virtual time",
-        World::Linux => "Linux",
-        World::LinuxVm => "Linux in virtual machines",
     }
 }
 
