@@ -1,7 +1,7 @@
 //! The text of a scenario: `scenario.toml` with the answers in it.
 //!
 //! A line `#? WORD…` of the template begins lines that stand where all of its words do, and not
-//! those behind a `!`. `{NAME}` is a value, and two spaces and a `#` begin a comment, which moves to
+//! those behind a `!`. `{NAME}` is a value. Two spaces and a `#` begin a comment, which moves to
 //! the column of comments.
 
 use super::answers::{Family, Topology, Traffic, Transport, ranks};
