@@ -32,7 +32,7 @@ fn read(path: &str) -> String {
 /// Looks at everything.
 pub fn examine() -> Vec<Finding> {
     let name = format!("mpdoctor{}", std::process::id() % 100_000);
-    let tap = Tap::open(&TapSettings { device: name, persistent: false, napi: false });
+    let tap = Tap::open(&TapSettings { device: name, persistent: false });
     let packet = AfPacket::open("lo");
     let ip = Command::new("ip").arg("-V").output();
     let own = namespace::within(Some("/proc/self/ns/net"), || ());

@@ -88,8 +88,7 @@ pub fn open(state: &State, params: &PortParams, workers: usize) -> Result<Opened
             let had = settle_record(state, &ours, there, home)?;
             let wanted = first_address(&params.macs(), had).filter(|_| there.is_none());
             let opened = port::within(namespace, || {
-                let settings =
-                    TapSettings { device: params.device().into(), persistent: true, napi: false };
+                let settings = TapSettings { device: params.device().into(), persistent: true };
                 let mut queues = Tap::open_queues(&settings, workers)?;
                 let tap = queues.remove(0);
                 wanted.map_or(Ok(()), |mac| tap.device().set_mac(mac))?;
@@ -235,7 +234,7 @@ pub fn unmake(record: &Record) -> Result<(), Error> {
             None => Some(Device::new(name)?).filter(|device| device.index().is_ok()),
         };
         let Some(device) = device else { return Ok(()) };
-        let settings = TapSettings { device: device.name().into(), persistent: true, napi: false };
+        let settings = TapSettings { device: device.name().into(), persistent: true };
         Tap::open(&settings)?.forget()
     });
     done.map_err(failed)

@@ -19,7 +19,7 @@ const DATAGRAM: usize = 1000;
 /// An interface in the first namespace, and who has it open.
 fn tap(place: &Place, queue: u32) -> Tap {
     let network = place.network(0);
-    let settings = TapSettings { device: "mpt".into(), persistent: false, napi: false };
+    let settings = TapSettings { device: "mpt".into(), persistent: false };
     let tap = namespace::within(Some(network), || Tap::open(&settings)).unwrap().unwrap();
     for args in [
         &["addr", "add", "10.98.9.1/24", "dev", "mpt"][..],

@@ -61,7 +61,7 @@ fn a_start_waits_for_what_a_killed_process_still_has() {
     let place = needs!(Place::new("busy", &["a", "b"]));
     place.apply("s", TWO);
     place.kill("s");
-    let settings = TapSettings { device: "mpa".into(), persistent: true, napi: false };
+    let settings = TapSettings { device: "mpa".into(), persistent: true };
     let held = namespace::within(Some(place.network(0)), || Tap::open(&settings)).unwrap().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {

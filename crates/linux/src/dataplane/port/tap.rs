@@ -33,9 +33,6 @@ pub struct TapSettings {
     pub device: String,
     /// Whether it stays when this process ends.
     pub persistent: bool,
-    /// Whether the kernel polls what is written to it as it polls a NIC, and so coalesces it
-    /// itself.
-    pub napi: bool,
 }
 
 /// An open TAP.
@@ -99,10 +96,9 @@ impl Tap {
         let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
             .map_err(|e| Error::kernel("opening /dev/net/tun", e))?;
         let mut wanted = request(name)?;
-        let napi = if settings.napi { libc::IFF_NAPI } else { 0 };
         let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
         wanted.ifr_ifru.ifru_flags =
-            (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | napi | queues) as libc::c_short;
+            (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues) as libc::c_short;
         ioctl(&file, libc::TUNSETIFF as libc::c_ulong, &mut wanted).map_err(|e| {
             match Errno::from_io_error(&e) {
                 Some(Errno::BUSY) => Error::Busy { device: name.clone() },
