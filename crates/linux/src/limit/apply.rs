@@ -14,7 +14,7 @@ use super::config::{Config, FloorParams, Limit, Target};
 use super::congestion;
 use super::departure;
 use super::exclusive;
-use super::folder::{FORMER, Locked};
+use super::folder::Locked;
 use super::install::{Programs, attach, detach, tells_sockets, write};
 use super::layout::{Head, LAYOUT};
 use super::mount;
@@ -34,8 +34,6 @@ pub struct Session {
     pub sources: Vec<Source>,
     /// Notes for the user on what was done.
     pub notes: Vec<String>,
-    /// Whether that is in maps of another layout.
-    is_former: bool,
     lock: Option<Locked>,
     /// Loaded by an earlier session, or by this one.
     pub(super) programs: Option<Programs>,
@@ -88,7 +86,7 @@ impl Session {
     /// [`Error::Nothing`] if no limits are installed, and the errors of [`Session::open`].
     pub fn existing(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Session, Error> {
         let seen = Session::look(bpffs)?;
-        if seen.store.is_none() && !seen.is_former {
+        if seen.store.is_none() {
             return Err(Error::Nothing);
         }
         Session::open_telling(bpffs, tell)
@@ -110,13 +108,9 @@ impl Session {
         notes: Vec<String>,
         lock: Option<Locked>,
     ) -> Result<Session, Error> {
-        let (store, is_former) = match Store::open(bpffs) {
-            Err(Error::Layout { .. }) => (None, true),
-            other => (other?, false),
-        };
+        let store = Store::open(bpffs)?;
         let sources = match &store {
             Some(store) => store.sources(store.head()?.bank & 1)?,
-            None if is_former => store::former_sources(bpffs)?,
             None => Vec::new(),
         };
         Ok(Session {
@@ -125,7 +119,6 @@ impl Session {
             store,
             sources,
             notes,
-            is_former,
             lock,
             programs: None,
         })
@@ -374,9 +367,6 @@ impl Session {
             plan.hold_no_windows();
         }
         self.check(&plan, patient)?;
-        if self.is_former {
-            self.locked()?.set_aside()?;
-        }
         self.load()?;
         let programs = self.programs.as_ref().ok_or(Error::Nothing)?;
         let store = Store::adopt(store::folder(&self.bpffs))?;
@@ -394,8 +384,7 @@ impl Session {
             .filter(|scope| scope.late)
             .try_for_each(|scope| store.reset(scope.id))?;
         detach(&store, &plan)?;
-        let mut notes = self.let_former_go()?;
-        notes.extend(unheld.map(|e| e.to_string()));
+        let mut notes: Vec<String> = unheld.iter().map(Error::to_string).collect();
         notes.extend(beside(&store, &plan, &sources, is_first));
         let all = sources.iter().flat_map(|s| &s.config.limits);
         let done = Done {
@@ -409,24 +398,13 @@ impl Session {
         Ok(done)
     }
 
-    /// Ends what was taken over, and what an interrupted taking over has left: those of now are in
-    /// force beside it. Its connections are not known to the new maps, so their pace ends.
-    fn let_former_go(&mut self) -> Result<Vec<String>, Error> {
-        self.is_former = false;
-        let locked = self.locked()?;
-        let former = locked.path().join(FORMER);
-        let notes = Paces::default().give(&former).err().map(|e| e.to_string());
-        locked.clear_part(FORMER)?;
-        Ok(notes.into_iter().collect())
-    }
-
     /// Removes every limit and every trace. Returns notes on what could not be undone besides.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::Privilege`] if a pin cannot be removed, [`Error::Busy`] if
     /// another process holds the lock.
     pub fn remove_all(&mut self) -> Result<Vec<String>, Error> {
-        (self.store, self.is_former) = (None, false);
+        self.store = None;
         self.sources.clear();
         lift(self.locked()?)
     }

@@ -64,8 +64,8 @@ pub enum Error {
     /// State of another version.
     #[error(
         "the limits on this host were installed by a millpond with layout {found} of its maps, \
-         this one has {ours}: they hold, and `millpond limit apply FILE` takes them over; \
-         `millpond limit remove --all` lifts them"
+         this one has {ours}: they hold; lift them by `millpond limit remove --all`, and apply \
+         anew"
     )]
     Layout {
         /// The installed state.

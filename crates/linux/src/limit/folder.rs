@@ -4,7 +4,6 @@
 //! <bpffs>/millpond            mode 0700; whoever changes limits holds a lock on it
 //! <bpffs>/millpond/maps       pins of maps
 //! <bpffs>/millpond/links      pins of attachments
-//! <bpffs>/millpond/former     both of another layout, in force until those beside it are
 //! ```
 //!
 //! A bpf file system of mode 1777, which `mount -t bpf` makes, lets every local user make files: a
@@ -30,8 +29,6 @@ use std::time::{Duration, Instant};
 pub const FOLDER: &str = "millpond";
 /// Its parts.
 const PARTS: [&str; 2] = ["maps", "links"];
-/// Where the parts of another layout are, while they are taken over.
-pub(super) const FORMER: &str = "former";
 /// How long one holder of the lock may keep others waiting; a new holder has as long again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When a waiting command names the holder, and how often again.
@@ -127,7 +124,7 @@ impl Folder {
         check(&mount, bpffs, true)?;
         let path = bpffs.join(FOLDER);
         let Some(own) = step(&mount, &name_of(FOLDER), &path)? else { return Ok(None) };
-        for part in PARTS.into_iter().chain([FORMER]) {
+        for part in PARTS {
             step(&own, &name_of(part), &path.join(part))?;
         }
         Ok(Some(Folder { path, mount, own }))
@@ -234,23 +231,6 @@ impl Locked {
     /// [`Error::File`] or [`Error::Privilege`] if a folder cannot be made.
     pub fn make_parts(&self) -> Result<(), Error> {
         PARTS.iter().try_for_each(|part| make_folder(&self.path().join(part)))
-    }
-
-    /// Moves the parts of another layout aside. They stay in force, as the kernel ignores names of
-    /// pins. If the process is killed meanwhile, the next call moves the rest.
-    ///
-    /// # Errors
-    /// [`Error::File`] or [`Error::Privilege`] if a part cannot be moved.
-    pub fn set_aside(&self) -> Result<(), Error> {
-        let former = self.path().join(FORMER);
-        make_folder(&former)?;
-        for part in PARTS {
-            let (from, to) = (self.path().join(part), former.join(part));
-            if from.exists() && !to.exists() {
-                rustix::fs::rename(&from, &to).map_err(|e| failed(&from, e))?;
-            }
-        }
-        Ok(())
     }
 
     /// Removes a part with all that is in it.

@@ -14,7 +14,7 @@ use super::Error;
 use super::capability::BPF;
 use super::config::Config;
 pub use super::folder::is_bpffs;
-use super::folder::{FOLDER, FORMER, Folder};
+use super::folder::{FOLDER, Folder};
 use super::layout::{self, Attachment, Head, LAYOUT, Label, SCOPE_BYTES, Statistics};
 use super::link;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle};
@@ -114,11 +114,7 @@ impl Store {
         let folder = folder(bpffs);
         match head_of(&folder)?.layout {
             LAYOUT => Store::adopt(folder).map(Some),
-            // Not finished: what it was to take over still holds.
-            0 => match head_of(&folder.join(FORMER))?.layout {
-                0 => Ok(None),
-                found => Err(Error::Layout { found, ours: LAYOUT }),
-            },
+            0 => Ok(None),
             found => Err(Error::Layout { found, ours: LAYOUT }),
         }
     }
@@ -375,16 +371,6 @@ fn head_of(folder: &Path) -> Result<Head, Error> {
         .lookup(&[0; 4], MapFlags::ANY)
         .map_err(|e| failed("head", e))?;
     Ok(Head::from_bytes(&head.unwrap_or_default()))
-}
-
-/// The sources that were applied by a version whose maps have another layout. Of those, what is
-/// read here is the same in all layouts: the head's first two words, and the texts.
-pub(super) fn former_sources(bpffs: &Path) -> Result<Vec<Source>, Error> {
-    Folder::find(bpffs)?.ok_or(Error::Nothing)?;
-    let folder = folder(bpffs);
-    let former = folder.join(FORMER);
-    let from = if map_path(&former, "texts").exists() { former } else { folder };
-    sources_of(&Store::map(&from, "texts")?, head_of(&from)?.bank & 1)
 }
 
 /// The sources that were applied, as a bank's texts have them.

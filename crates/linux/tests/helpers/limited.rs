@@ -18,7 +18,6 @@ const OWN_WINDOW: u32 = 50_000;
 pub fn play(role: &str, args: &[&str]) {
     match role {
         "apply" => return apply_forever(args),
-        "apply-once" => return apply_once(Path::new(args[0]), Path::new(args[1])),
         "wander" => return wander(Path::new(args[0]), Path::new(args[1]), Path::new(args[2])),
         _ => {}
     }
@@ -114,12 +113,6 @@ fn send_udp() {
         }
     }
     std::process::exit(0);
-}
-
-fn apply_once(bpffs: &Path, file: &Path) {
-    let mut session = Session::open(bpffs).unwrap();
-    let sources = session.with(session.read(file, false).unwrap());
-    session.install(sources, false).unwrap();
 }
 
 fn apply_forever(args: &[&str]) {
