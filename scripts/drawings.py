@@ -269,7 +269,7 @@ ROUTES = {
     ("sim", "results"): "M430 306V342",
     ("sim", "scenario"): "M362 306L304 422",
     ("virtual", "lab"): "M790 234L720 262",
-    ("virtual", "agent"): "M850 234V262",
+    ("lab", "agent"): "M730 284H770",
     ("lab", "sim"): "M570 284H490",
     ("lab", "linux"): "M650 306V342",
     ("linux", "scenario"): "M578 386L330 440",

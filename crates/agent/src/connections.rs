@@ -6,16 +6,20 @@
 //!
 //! Invariant: the agent reports a complete message once, when it reads the last byte.
 
-use crate::sys::{self, Poller};
+use crate::sys::Poller;
 use crate::wire::{Order, Report};
+use millpond_agent::socket;
+use rustix::event::epoll::EventFlags;
+use rustix::net::sockopt;
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
+use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
 /// The most that one write hands over, and that waits in a socket unsent.
 const WRITE_MAX: usize = 1 << 18;
 /// The most that one read takes away.
-const READ_MAX: u64 = 1 << 20;
+const READ_MAX: usize = 1 << 20;
 static ZEROS: [u8; WRITE_MAX] = [0; WRITE_MAX];
 
 /// An end of a connection.
@@ -49,6 +53,8 @@ pub struct Connections {
     listeners: Vec<(u16, OwnedFd)>,
     awaited: BTreeMap<([u8; 4], u16, u16), Awaited>,
     ends: BTreeMap<u32, End>,
+    /// Where the kernel is asked to put what it discards: nothing is written there.
+    room: Vec<u8>,
 }
 
 /// The source of an event.
@@ -74,9 +80,9 @@ pub fn token(data: u64) -> Option<Token> {
 }
 
 impl End {
-    fn events(&self) -> libc::c_int {
-        let out = if self.is_full || !self.is_open { libc::EPOLLOUT } else { 0 };
-        libc::EPOLLIN | out
+    fn events(&self) -> EventFlags {
+        let out = if self.is_full || !self.is_open { EventFlags::OUT } else { EventFlags::empty() };
+        EventFlags::IN | out
     }
 
     /// Sends what there is, as far as the socket takes it. Whether that changes what it waits for.
@@ -86,9 +92,9 @@ impl End {
         while self.to_send > 0 {
             let bytes = usize::try_from(self.to_send).unwrap_or(WRITE_MAX).min(WRITE_MAX);
             if self.is_watched && bytes as u64 == self.to_send {
-                sys::stamp_acknowledgements(&self.socket)?;
+                socket::stamp_acknowledgements(&self.socket)?;
             }
-            let sent = sys::send(&self.socket, &ZEROS[..bytes])?;
+            let sent = socket::send_some(&self.socket, &ZEROS[..bytes])?.unwrap_or(0);
             self.to_send -= sent as u64;
             if sent < bytes {
                 self.is_full = true;
@@ -99,19 +105,19 @@ impl End {
     }
 
     /// Takes away what has arrived. Whether a message is complete.
-    fn receive(&mut self) -> Result<bool> {
+    fn receive(&mut self, room: &mut [u8]) -> Result<bool> {
         let was_awaited = self.to_receive > 0;
         loop {
             // One byte more than there should be, to notice it.
-            let most = (self.to_receive + 1).min(READ_MAX);
-            let Some(count) = sys::discard(&self.socket, most as usize)? else { break };
+            let most = (self.to_receive + 1).min(READ_MAX as u64) as usize;
+            let Some(count) = socket::discard(&self.socket, &mut room[..most])? else { break };
             if count == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
             self.to_receive =
                 self.to_receive.checked_sub(count as u64).ok_or(ErrorKind::InvalidData)?;
             self.received += count as u64;
-            if (count as u64) < most {
+            if count < most {
                 break;
             }
         }
@@ -127,55 +133,48 @@ impl Connections {
             listeners: Vec::new(),
             awaited: BTreeMap::new(),
             ends: BTreeMap::new(),
+            room: vec![0; READ_MAX],
         }
     }
 
     /// Listens at a port.
     pub fn listen(&mut self, poller: &Poller, port: u16) -> Result<()> {
-        let socket = sys::tcp(self.address, port)?;
-        sys::listen(&socket)?;
-        poller.add(&socket, libc::EPOLLIN, LISTENER | self.listeners.len() as u64)?;
+        let at = SocketAddrV4::new(self.address.into(), port);
+        let socket = socket::listen_at(socket::tcp(None)?, at)?;
+        poller.add(&socket, EventFlags::IN, LISTENER | self.listeners.len() as u64)?;
         self.listeners.push((port, socket));
         Ok(())
     }
 
     /// Does what an order asks of a connection.
     pub fn obey(&mut self, poller: &Poller, order: Order, report: &mut dyn FnMut(&Report)) {
-        let connection = match order {
-            Order::Open { connection, .. }
-            | Order::Send { connection, .. }
-            | Order::Cease { connection }
-            | Order::Close { connection } => connection,
+        let (connection, done) = match order {
             Order::Await { connection, peer, from, port, receive, answer, is_watched } => {
-                let message = (receive, answer);
-                self.awaited
-                    .insert((peer, from, port), Awaited { connection, message, is_watched });
+                let awaited = Awaited { connection, message: (receive, answer), is_watched };
+                self.awaited.insert((peer, from, port), awaited);
                 return;
             }
-            _ => return,
-        };
-        let done = match order {
-            Order::Open { .. } => self.open(poller, &order),
-            Order::Send { send, receive, is_watched, .. } => {
+            Order::Open { connection, .. } => (connection, self.open(poller, &order)),
+            Order::Send { connection, send, receive, is_watched } => {
                 let Some(end) = self.ends.get_mut(&connection) else { return };
                 end.to_send += send;
                 end.to_receive += receive;
                 end.is_watched = is_watched;
-                if end.is_open { Connections::send(poller, connection, end) } else { Ok(()) }
+                let is_open = end.is_open;
+                let sent =
+                    if is_open { Connections::send(poller, connection, end) } else { Ok(()) };
+                (connection, sent)
             }
-            Order::Cease { .. } => {
-                if let Some(end) = self.ends.get_mut(&connection) {
-                    end.calls = false;
-                }
-                Ok(())
+            Order::Cease { connection } => {
+                self.ends.get_mut(&connection).into_iter().for_each(|end| end.calls = false);
+                return;
             }
-            _ => {
-                if let Some(end) = self.ends.remove(&connection) {
-                    sys::close(end.socket);
-                }
+            Order::Close { connection } => {
+                self.ends.remove(&connection).into_iter().for_each(|end| socket::close(end.socket));
                 self.awaited.retain(|_, awaited| awaited.connection != connection);
-                Ok(())
+                return;
             }
+            _ => return,
         };
         if let Err(error) = done {
             self.fail(connection, &error, report);
@@ -186,12 +185,13 @@ impl Connections {
         let Order::Open { connection, from, to, port, send, receive, calls } = *order else {
             return Ok(());
         };
-        let socket = sys::tcp(self.address, from)?;
+        let socket = socket::tcp(None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        socket::bind_to(&socket, SocketAddrV4::new(self.address.into(), from))?;
         if send > WRITE_MAX as u64 {
-            let unsent = WRITE_MAX as libc::c_int;
-            sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, unsent)?;
+            socket::bound_unsent(&socket, WRITE_MAX as u32)?;
         }
-        sys::connect(&socket, to, port)?;
+        socket::begin_connecting(&socket, SocketAddrV4::new(to.into(), port))?;
         let end = End {
             socket,
             is_server: false,
@@ -231,13 +231,13 @@ impl Connections {
         &mut self,
         poller: &Poller,
         token: Token,
-        events: u32,
+        events: EventFlags,
         report: &mut dyn FnMut(&Report),
     ) {
         match token {
             Token::Listener(number) => self.accept(poller, number, report),
             Token::Connection(connection) => {
-                if let Err(error) = self.serve_end(poller, connection, events as i32, report) {
+                if let Err(error) = self.serve_end(poller, connection, events, report) {
                     self.fail(connection, &error, report);
                 }
             }
@@ -246,14 +246,12 @@ impl Connections {
 
     fn accept(&mut self, poller: &Poller, number: u32, report: &mut dyn FnMut(&Report)) {
         let Some((port, listener)) = self.listeners.get(number as usize) else { return };
-        let Ok((socket, peer, from)) = sys::accept(listener) else { return };
-        let Some(awaited) = self.awaited.remove(&(peer, from, *port)) else {
-            sys::close(socket);
-            let peer = peer.map(|byte| byte.to_string()).join(".");
-            let text = format!("port {port} has a connection from {peer}:{from} that no flow has");
+        let Ok(Some((socket, peer))) = socket::accept(listener) else { return };
+        let Some(awaited) = self.awaited.remove(&(peer.ip().octets(), peer.port(), *port)) else {
+            socket::close(socket);
+            let text = format!("port {port} has a connection from {peer} that no flow has");
             return report(&Report::problem(text));
         };
-        let _ = sys::set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
         let Awaited { connection, message, is_watched } = awaited;
         let end = End {
             socket,
@@ -278,26 +276,27 @@ impl Connections {
         &mut self,
         poller: &Poller,
         connection: u32,
-        events: libc::c_int,
+        events: EventFlags,
         report: &mut dyn FnMut(&Report),
     ) -> Result<()> {
         let Some(end) = self.ends.get_mut(&connection) else { return Ok(()) };
-        if events & libc::EPOLLERR != 0 {
-            match sys::stamp(&end.socket) {
+        if events.contains(EventFlags::ERR) {
+            match socket::next_stamp(&end.socket).flatten() {
                 Some(stamp) => {
-                    let is_last = end.to_send == 0 && sys::unacknowledged(&end.socket) == 0;
+                    let is_last = end.to_send == 0 && socket::unacknowledged(&end.socket) == 0;
                     if end.is_watched && is_last {
                         end.is_watched = false;
-                        let info = sys::info(&end.socket);
+                        let info = socket::tcp_info(&end.socket);
+                        let stamp = stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64;
                         report(&Report::Acknowledged { connection, stamp, info });
                     }
                 }
-                None => sys::error(&end.socket).map_or(Ok(()), Err)?,
+                None => socket::error(&end.socket).map_or(Ok(()), Err)?,
             }
         }
-        if events & libc::EPOLLOUT != 0 {
+        if events.contains(EventFlags::OUT) {
             if !end.is_open {
-                sys::error(&end.socket).map_or(Ok(()), Err)?;
+                socket::error(&end.socket).map_or(Ok(()), Err)?;
                 end.is_open = true;
                 report(&Report::Opened { connection });
                 // It waits for less now, whatever it sends.
@@ -308,8 +307,9 @@ impl Connections {
                 Connections::send(poller, connection, end)?;
             }
         }
-        if events & (libc::EPOLLIN | libc::EPOLLHUP) != 0 && end.receive()? {
-            report(&Report::Received { connection, info: sys::info(&end.socket) });
+        let arrived = events.intersects(EventFlags::IN | EventFlags::HUP);
+        if arrived && end.receive(&mut self.room)? {
+            report(&Report::Received { connection, info: socket::tcp_info(&end.socket) });
             let (receive, answer) = end.message;
             if answer > 0 && (end.is_server || end.calls) {
                 end.to_receive = receive;
@@ -327,8 +327,8 @@ impl Connections {
                 connection,
                 is_server: end.is_server,
                 received: end.received,
-                unsent: end.to_send + u64::from(sys::unacknowledged(&end.socket)),
-                info: sys::info(&end.socket),
+                unsent: end.to_send + u64::from(socket::unacknowledged(&end.socket)),
+                info: socket::tcp_info(&end.socket),
             });
         };
         if which.is_empty() {

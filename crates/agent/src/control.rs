@@ -5,8 +5,9 @@
 
 use crate::wire::{self, Report};
 use crate::{setup, sys};
+use millpond_agent::socket;
 use std::io::{Error, ErrorKind, Result};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The interface of the world's frames.
 pub const INTERFACE: &str = "eth1";
@@ -18,9 +19,9 @@ pub struct Control {
     header: Vec<u8>,
 }
 
-impl AsRawFd for Control {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -47,7 +48,7 @@ impl Control {
 
     /// Takes the next frame's orders. None: the world has gone.
     pub fn take<'a>(&self, frame: &'a mut [u8]) -> Result<&'a [u8]> {
-        let length = sys::read(&self.fd, frame)?;
+        let length = rustix::io::read(&self.fd, &mut *frame)?;
         Ok(frame.get(self.header.len()..length).unwrap_or_default())
     }
 
@@ -55,9 +56,9 @@ impl Control {
     pub fn report(&self, report: &Report) {
         let frame = [&self.header[..], &wire::bytes(report)].concat();
         loop {
-            match sys::send(&self.fd, &frame) {
+            match socket::send_some(&self.fd, &frame) {
                 // Its queue is full, which the world empties.
-                Ok(0) => std::thread::yield_now(),
+                Ok(None) => std::thread::yield_now(),
                 Ok(_) => return,
                 // The world has gone, and nobody needs this process.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),

@@ -11,7 +11,7 @@
 //! | `setup` | file systems, interfaces, the route |
 //! | `connections` | ends that send and receive |
 //! | `programs` | programs of the machine |
-//! | `sys` | system calls |
+//! | `sys` | other system calls; those of sockets are the library's |
 //!
 //! Invariant: the agent follows orders in the order of their arrival, and reports each failure.
 
@@ -25,6 +25,7 @@ use millpond_agent::wire;
 use connections::Connections;
 use control::Control;
 use programs::Programs;
+use rustix::event::epoll::EventFlags;
 use setup::{Metrics, Subnet};
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -55,8 +56,8 @@ impl Agent {
 
     fn new(control: Control) -> Result<Agent> {
         let (poller, children) = (Poller::new()?, sys::children()?);
-        poller.add(&control, libc::EPOLLIN, ORDERS)?;
-        poller.add(&children, libc::EPOLLIN, CHILDREN)?;
+        poller.add(&control, EventFlags::IN, ORDERS)?;
+        poller.add(&children, EventFlags::IN, CHILDREN)?;
         let subnet = Subnet { address: [0; 4], prefix: 0 };
         let (connections, programs) = (Connections::new([0; 4]), Programs::default());
         Ok(Agent { poller, control, children, subnet, connections, programs })
@@ -77,7 +78,7 @@ impl Agent {
                 let Agent { poller, control, connections, programs, children, .. } = &mut self;
                 let mut report = |report: &Report| control.report(report);
                 if data == CHILDREN {
-                    sys::read(children, &mut [0; 128]).ok();
+                    rustix::io::read(children, &mut [0; 128]).ok();
                     programs.reap(&mut report);
                 } else if let Some(token) = connections::token(data) {
                     connections.serve(poller, token, flags, &mut report);

@@ -6,6 +6,8 @@
 use crate::setup;
 use crate::sys::{self, Poller};
 use crate::wire::{PATH, Report};
+use rustix::event::epoll::EventFlags;
+use rustix::process::{WaitOptions, wait};
 use std::collections::BTreeMap;
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -64,7 +66,7 @@ impl Programs {
         for (stream, pipe) in pipes.iter().enumerate() {
             if let Some(pipe) = pipe {
                 let token = PIPE | u64::from(program) << 1 | stream as u64;
-                poller.add(pipe, libc::EPOLLIN, token)?;
+                poller.add(pipe, EventFlags::IN, token)?;
             }
         }
         self.0.insert(program, Program { pid: child.id() as i32, pipes, status: None });
@@ -83,7 +85,7 @@ impl Programs {
         let Some(it) = self.0.get_mut(&program) else { return };
         let Some(pipe) = &it.pipes[stream] else { return };
         let mut bytes = [0; OUTPUT_MAX];
-        match sys::read(pipe, &mut bytes) {
+        match rustix::io::read(pipe, &mut bytes[..]) {
             Ok(count) if count > 0 => {
                 let bytes = bytes[..count].to_vec();
                 report(&Report::Output { program, stream: stream as u8 + 1, bytes });
@@ -95,10 +97,11 @@ impl Programs {
 
     /// Children have ended.
     pub fn reap(&mut self, report: &mut dyn FnMut(&Report)) {
-        while let Some((pid, status)) = sys::reap() {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get();
             let ended = self.0.iter_mut().find(|(_, it)| it.pid == pid);
             let Some((program, it)) = ended else { continue };
-            it.status = Some(status);
+            it.status = Some(status.as_raw());
             let program = *program;
             self.end(program, report);
         }

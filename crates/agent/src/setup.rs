@@ -4,6 +4,8 @@
 
 use crate::sys;
 use crate::wire::{LINK, OWN_FOLDERS};
+use rustix::mount::MountFlags;
+use std::ffi::CStr;
 use std::io::Result;
 
 /// Where the machine's files are, read-only.
@@ -11,16 +13,19 @@ pub const MACHINE: &str = "/host";
 
 /// Mounts what a host's programs expect, beside the image's own files.
 pub fn mounts() -> Result<()> {
-    sys::mount("proc", "/proc", 0, "")?;
-    sys::mount("sysfs", "/sys", 0, "")?;
-    sys::mount("devtmpfs", "/dev", 0, "")?;
-    for place in OWN_FOLDERS {
-        sys::mount("tmpfs", place, 0, "")?;
-    }
+    mount("proc", "/proc", c"")?;
+    mount("sysfs", "/sys", c"")?;
+    mount("devtmpfs", "/dev", c"")?;
+    OWN_FOLDERS.iter().try_for_each(|place| mount("tmpfs", place, c""))?;
     // A kernel of the user's may lack these, which nothing but programs and limits needs.
-    let _ = sys::mount("cgroup2", "/sys/fs/cgroup", 0, "");
-    let _ = sys::mount("bpf", "/sys/fs/bpf", 0, "mode=0700");
+    let _ = mount("cgroup2", "/sys/fs/cgroup", c"");
+    let _ = mount("bpf", "/sys/fs/bpf", c"mode=0700");
     Ok(())
+}
+
+fn mount(kind: &str, place: &str, options: &CStr) -> Result<()> {
+    std::fs::create_dir_all(place).ok();
+    Ok(rustix::mount::mount(kind, place, kind, MountFlags::empty(), options)?)
 }
 
 /// Waits until an interface that is up sends: before, the kernel loses its frames.
@@ -40,9 +45,10 @@ pub fn machine() -> Result<()> {
     if std::fs::exists("/host/bin").unwrap_or(false) {
         return Ok(());
     }
-    sys::mount("hostfs", MACHINE, libc::MS_RDONLY, "/")?;
+    std::fs::create_dir_all(MACHINE).ok();
+    rustix::mount::mount("hostfs", MACHINE, "hostfs", MountFlags::RDONLY, c"/")?;
     for place in ["/proc", "/sys", "/dev"].into_iter().chain(OWN_FOLDERS) {
-        sys::bind_mount(place, &format!("{MACHINE}{place}"))?;
+        rustix::mount::mount_bind_recursive(place, format!("{MACHINE}{place}"))?;
     }
     Ok(())
 }

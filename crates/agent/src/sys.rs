@@ -1,23 +1,17 @@
-//! The system calls that the agent makes, with the library's own bindings: a static program of few
-//! parts boots in a millisecond.
+//! System calls that neither the standard library nor `rustix` has.
 //!
 //! Invariant: no call waits but [`Poller::wait`], and each names its error.
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netdevice, socket_with};
 use std::io::{Error, Result};
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// The result of a call, or the kernel's error.
 fn checked(result: libc::c_int) -> Result<libc::c_int> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
-}
-
-/// A path, or a name, for the kernel.
-fn text(text: &str) -> Result<CString> {
-    CString::new(text).map_err(|_| Error::from_raw_os_error(libc::EINVAL))
 }
 
 fn owned(fd: libc::c_int) -> Result<OwnedFd> {
@@ -25,247 +19,42 @@ fn owned(fd: libc::c_int) -> Result<OwnedFd> {
     checked(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Mounts a file system; its folder is made.
-pub fn mount(kind: &str, place: &str, flags: libc::c_ulong, options: &str) -> Result<()> {
-    std::fs::create_dir_all(place).ok();
-    let (kind, place, options) = (text(kind)?, text(place)?, text(options)?);
-    // SAFETY: all are texts that end, and live until the call returns.
-    let done = unsafe {
-        libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
-    };
-    checked(done).map(drop)
-}
-
-/// Shows a folder at a second place.
-pub fn bind_mount(from: &str, place: &str) -> Result<()> {
-    let (from, place) = (text(from)?, text(place)?);
-    // SAFETY: both are texts that end, and live until the call returns.
-    let done = unsafe {
-        libc::mount(
-            from.as_ptr(),
-            place.as_ptr(),
-            std::ptr::null(),
-            libc::MS_BIND | libc::MS_REC,
-            std::ptr::null(),
-        )
-    };
-    checked(done).map(drop)
-}
-
-/// Waits for events of descriptors, which stand until they are served.
+/// Waits for events of descriptors, each with a number of the caller's.
 pub struct Poller(OwnedFd);
 
 impl Poller {
-    /// Of no descriptor yet.
+    /// Of no descriptors.
     pub fn new() -> Result<Poller> {
-        // SAFETY: the call takes no pointer.
-        owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(Poller)
+        Ok(Poller(epoll::create(CreateFlags::CLOEXEC)?))
+    }
+    /// Adds a descriptor.
+    pub fn add(&self, fd: impl AsFd, events: EventFlags, data: u64) -> Result<()> {
+        Ok(epoll::add(&self.0, fd, EventData::new_u64(data), events)?)
+    }
+    /// Waits for other events of a descriptor.
+    pub fn change(&self, fd: impl AsFd, events: EventFlags, data: u64) -> Result<()> {
+        Ok(epoll::modify(&self.0, fd, EventData::new_u64(data), events)?)
     }
 
-    fn control(&self, what: libc::c_int, fd: RawFd, events: u32, data: u64) -> Result<()> {
-        let mut event = libc::epoll_event { events, u64: data };
-        // SAFETY: the event lives until the call returns.
-        checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), what, fd, &raw mut event) }).map(drop)
-    }
-    /// Watches a descriptor for these events; [`Poller::wait`] returns `data` with them.
-    pub fn add(&self, fd: &impl AsRawFd, events: libc::c_int, data: u64) -> Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), events as u32, data)
-    }
-    /// Watches it for other events.
-    pub fn change(&self, fd: &impl AsRawFd, events: libc::c_int, data: u64) -> Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd.as_raw_fd(), events as u32, data)
-    }
-
-    /// Waits for events. Fills `into` with the data of descriptors, and their events.
-    pub fn wait(&self, into: &mut Vec<(u64, u32)>) {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: the kernel writes no more events than the array has.
-        let count = unsafe {
-            libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1)
-        };
+    /// Waits, and returns numbers and events.
+    pub fn wait(&self, into: &mut Vec<(u64, EventFlags)>) {
+        let mut room = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let events = epoll::wait(&self.0, &mut room, None);
+        let events = events.map_or(&mut [][..], |(events, _)| events);
         into.clear();
-        into.extend(events.iter().take(count.max(0) as usize).map(|it| (it.u64, it.events)));
+        into.extend(events.iter().map(|it| (it.data.u64(), it.flags)));
     }
 }
 
-/// `sockaddr_in`.
-fn internet(address: [u8; 4], port: u16) -> libc::sockaddr_in {
-    // SAFETY: it is plain data, for which zeros are a value.
-    let mut place: libc::sockaddr_in = unsafe { zeroed() };
-    place.sin_family = libc::AF_INET as u16;
-    place.sin_port = port.to_be();
-    place.sin_addr.s_addr = u32::from_ne_bytes(address);
-    place
-}
-
-/// Sets an integer option of a socket.
-pub fn set(socket: &OwnedFd, level: i32, name: i32, value: libc::c_int) -> Result<()> {
-    let length = size_of::<libc::c_int>() as u32;
-    // SAFETY: the value lives until the call returns, and `length` is its size.
-    let done = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length)
-    };
-    checked(done).map(drop)
-}
-
-/// A socket of TCP at an address and port of this host.
-pub fn tcp(address: [u8; 4], port: u16) -> Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: the call takes no pointer.
-    let socket = owned(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-    // Without it the last segment would wait for the acknowledgement of the others.
-    set(&socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    let place = internet(address, port);
-    let size = size_of::<libc::sockaddr_in>() as u32;
-    // SAFETY: the address lives until the call returns, and `size` is its size.
-    checked(unsafe { libc::bind(socket.as_raw_fd(), (&raw const place).cast(), size) })?;
-    Ok(socket)
-}
-
-/// Has a socket listen.
-pub fn listen(socket: &OwnedFd) -> Result<()> {
-    // SAFETY: the call takes no pointer.
-    checked(unsafe { libc::listen(socket.as_raw_fd(), 65_535) }).map(drop)
-}
-
-/// Begins to connect.
-pub fn connect(socket: &OwnedFd, address: [u8; 4], port: u16) -> Result<()> {
-    let place = internet(address, port);
-    let size = size_of::<libc::sockaddr_in>() as u32;
-    // SAFETY: the address lives until the call returns, and `size` is its size.
-    let done = unsafe { libc::connect(socket.as_raw_fd(), (&raw const place).cast(), size) };
-    match checked(done) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-        done => done.map(drop),
-    }
-}
-
-/// Accepts the next connection; its peer.
-pub fn accept(listener: &OwnedFd) -> Result<(OwnedFd, [u8; 4], u16)> {
-    let mut place = internet([0; 4], 0);
-    let mut size = size_of::<libc::sockaddr_in>() as u32;
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: the kernel writes no more than `size` bytes of the address.
-    let socket = owned(unsafe {
-        let place = (&raw mut place).cast();
-        libc::accept4(listener.as_raw_fd(), place, &raw mut size, flags)
-    })?;
-    Ok((socket, place.sin_addr.s_addr.to_ne_bytes(), u16::from_be(place.sin_port)))
-}
-
-/// Sends some of these bytes; zero: the socket takes none now.
-pub fn send(socket: &OwnedFd, bytes: &[u8]) -> Result<usize> {
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: the pointer and the length are of one slice.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
-    match usize::try_from(sent) {
-        Ok(count) => Ok(count),
-        Err(_) => match Error::last_os_error() {
-            error if error.kind() == std::io::ErrorKind::WouldBlock => Ok(0),
-            error => Err(error),
-        },
-    }
-}
-
-/// Takes up to `most` received bytes away without copying them; `None`: there are none now.
-pub fn discard(socket: &OwnedFd, most: usize) -> Result<Option<usize>> {
-    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    // SAFETY: with MSG_TRUNC TCP writes nothing into the buffer.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), most, flags) };
-    match usize::try_from(got) {
-        Ok(count) => Ok(Some(count)),
-        Err(_) => match Error::last_os_error() {
-            error if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
-            error => Err(error),
-        },
-    }
-}
-
-/// Reads what a socket or a pipe has; zero: its other side has ended.
-pub fn read(fd: &OwnedFd, into: &mut [u8]) -> Result<usize> {
-    // SAFETY: the pointer and the length are of one slice.
-    let got = unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
-    usize::try_from(got).map_err(|_| Error::last_os_error())
-}
-
-/// The error that the kernel has noted for a socket, if any.
-pub fn error(socket: &OwnedFd) -> Option<Error> {
-    let (mut value, mut size): (libc::c_int, u32) = (0, size_of::<libc::c_int>() as u32);
-    // SAFETY: the kernel writes one integer.
-    let done = unsafe {
-        let place = (&raw mut value).cast();
-        let (level, name) = (libc::SOL_SOCKET, libc::SO_ERROR);
-        libc::getsockopt(socket.as_raw_fd(), level, name, place, &raw mut size)
-    };
-    (done == 0 && value != 0).then(|| Error::from_raw_os_error(value))
-}
-
-/// `struct tcp_info` of a socket, as long as the kernel has it.
-pub fn info(socket: &OwnedFd) -> Vec<u8> {
-    let mut bytes = vec![0; crate::wire::INFO];
-    let mut size = bytes.len() as u32;
-    // SAFETY: the kernel writes no more than `size` bytes.
-    let done = unsafe {
-        let place = bytes.as_mut_ptr().cast();
-        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        libc::getsockopt(socket.as_raw_fd(), level, name, place, &raw mut size)
-    };
-    bytes.truncate(if done == 0 { size as usize } else { 0 });
-    bytes
-}
-
-/// Bytes that a socket has taken and the peer has not acknowledged.
-pub fn unacknowledged(socket: &OwnedFd) -> u32 {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the request writes one integer.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ as _, &raw mut bytes) };
-    if done == 0 { bytes as u32 } else { 0 }
-}
-
-/// Asks for a time stamp of the acknowledgement of each later send's last byte.
-pub fn stamp_acknowledgements(socket: &OwnedFd) -> Result<()> {
-    let flags = libc::SOF_TIMESTAMPING_SOFTWARE
-        | libc::SOF_TIMESTAMPING_TX_ACK
-        | libc::SOF_TIMESTAMPING_OPT_TSONLY;
-    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
-}
-
-/// Room for the control messages of a time stamp, aligned as `cmsghdr` is.
-#[repr(C, align(8))]
-struct Control([u8; 256]);
-
-/// Takes a message off a socket's error queue: its time stamp in nanoseconds, if it has one.
-pub fn stamp(socket: &OwnedFd) -> Option<u64> {
-    let mut control = Control([0; 256]);
-    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: a header of zeros is valid; it names `control` with its length. Messages are read
-    // while `control` lives, and a time stamp only from one that is long enough for it.
+/// An address of the internet, as requests hold it.
+fn internet(address: [u8; 4]) -> libc::sockaddr {
+    // SAFETY: both are plain data of the same size, for which zeros are a value.
     unsafe {
-        let mut header: libc::msghdr = zeroed();
-        header.msg_control = control.0.as_mut_ptr().cast();
-        header.msg_controllen = control.0.len();
-        if libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) < 0 {
-            return None;
-        }
-        let mut message = libc::CMSG_FIRSTHDR(&raw const header);
-        while !message.is_null() {
-            let length = libc::CMSG_LEN(size_of::<libc::timespec>() as u32) as usize;
-            let of = ((*message).cmsg_level, (*message).cmsg_type);
-            let is_stamp = of == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING);
-            if is_stamp && (*message).cmsg_len >= length {
-                let time = libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned();
-                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-            }
-            message = libc::CMSG_NXTHDR(&raw const header, message);
-        }
+        let mut place: libc::sockaddr_in = zeroed();
+        place.sin_family = libc::AF_INET as u16;
+        place.sin_addr.s_addr = u32::from_ne_bytes(address);
+        std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(place)
     }
-    None
-}
-
-/// Closes a socket without a packet.
-pub fn close(socket: OwnedFd) {
-    let _ = set(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1);
 }
 
 /// A descriptor that this process was started with.
@@ -274,20 +63,18 @@ pub fn inherited(number: RawFd) -> Result<OwnedFd> {
     owned(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })
 }
 
+fn raw(family: AddressFamily, protocol: Option<Protocol>) -> Result<OwnedFd> {
+    Ok(socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?)
+}
+
 /// A socket for frames of this type at an interface.
 pub fn frames(interface: &str, kind: u16) -> Result<OwnedFd> {
-    let name = text(interface)?;
-    // SAFETY: the name ends, and lives until the call returns.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(Error::last_os_error());
-    }
     let kind = kind.to_be();
-    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: the call takes no pointer.
-    let socket = owned(unsafe { libc::socket(libc::AF_PACKET, flags, kind.into()) })?;
+    let protocol = std::num::NonZeroU32::new(kind.into()).map(Protocol::from_raw);
+    let socket = raw(AddressFamily::PACKET, protocol)?;
     // All orders of an instant wait in it.
-    set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20)?;
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 64 << 20)?;
+    let index = index(interface)?;
     // SAFETY: it is plain data, for which zeros are a value; it lives until the call returns.
     let done = unsafe {
         let mut place: libc::sockaddr_ll = zeroed();
@@ -318,8 +105,7 @@ fn ask(socket: &OwnedFd, number: libc::c_ulong, request: &mut libc::ifreq) -> Re
 }
 
 fn datagrams() -> Result<OwnedFd> {
-    // SAFETY: the call takes no pointer.
-    owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Brings an interface up, with this MTU and, if there is one, an address.
@@ -334,10 +120,7 @@ pub fn bring_up(interface: &str, address: Option<([u8; 4], u8)>, mtu: Option<u16
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0).to_be_bytes();
         for (number, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
             let mut it = request(interface);
-            let place = internet(value, 0);
-            // SAFETY: both are plain data of the same size.
-            it.ifr_ifru.ifru_addr =
-                unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(place) };
+            it.ifr_ifru.ifru_addr = internet(value);
             ask(&socket, number, &mut it)?;
         }
     }
@@ -354,15 +137,13 @@ pub fn neighbour(interface: &str, address: [u8; 4], mac: [u8; 6]) -> Result<()> 
     // SAFETY: it is plain data, for which zeros are a value; the kernel reads it during the call.
     let done = unsafe {
         let mut it: libc::arpreq = zeroed();
-        it.arp_pa = std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(internet(address, 0));
+        it.arp_pa = internet(address);
         it.arp_ha.sa_family = libc::ARPHRD_ETHER;
         for (to, from) in it.arp_ha.sa_data.iter_mut().zip(mac) {
             *to = from as libc::c_char;
         }
         it.arp_flags = libc::ATF_PERM | libc::ATF_COM;
-        for (to, from) in it.arp_dev.iter_mut().zip(interface.bytes().take(15)) {
-            *to = from as libc::c_char;
-        }
+        it.arp_dev = request(interface).ifr_name;
         libc::ioctl(socket.as_raw_fd(), libc::SIOCSARP as _, &raw mut it)
     };
     checked(done).map(drop)
@@ -370,39 +151,21 @@ pub fn neighbour(interface: &str, address: [u8; 4], mac: [u8; 6]) -> Result<()> 
 
 /// Asks the kernel's routing by a message of rtnetlink; the kernel's error, if it refuses.
 pub fn netlink(message: &[u8]) -> Result<()> {
-    let flags = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: the call takes no pointer.
-    let socket = owned(unsafe { libc::socket(libc::AF_NETLINK, flags, libc::NETLINK_ROUTE) })?;
-    let sent = send(&socket, message)?;
-    if sent != message.len() {
-        return Err(Error::from_raw_os_error(libc::EIO));
-    }
+    let socket = raw(AddressFamily::NETLINK, None)?;
+    rustix::io::write(&socket, message)?;
     let mut answer = [0; 256];
-    let got = read(&socket, &mut answer)?;
+    let got = rustix::io::read(&socket, &mut answer[..])?;
     // `nlmsghdr`, and then the error.
-    let number = answer
-        .get(16..20)
-        .filter(|_| got >= 20)
-        .map_or(-libc::EIO, |it| i32::from_ne_bytes([it[0], it[1], it[2], it[3]]));
-    if number == 0 { Ok(()) } else { Err(Error::from_raw_os_error(-number)) }
+    let number = answer[..got].get(16..20).and_then(|it| it.first_chunk());
+    match number.map_or(-libc::EIO, |it| i32::from_ne_bytes(*it)) {
+        0 => Ok(()),
+        number => Err(Error::from_raw_os_error(-number)),
+    }
 }
 
 /// The number of an interface.
 pub fn index(interface: &str) -> Result<u32> {
-    let name = text(interface)?;
-    // SAFETY: the name ends, and lives until the call returns.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(Error::last_os_error()),
-        index => Ok(index),
-    }
-}
-
-/// Takes the next child that has ended: its process and status.
-pub fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: the kernel writes one integer.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
+    Ok(netdevice::name_to_index(datagrams()?, interface)?)
 }
 
 /// Sends a signal to a process group.

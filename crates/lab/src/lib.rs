@@ -74,7 +74,7 @@ pub use command::check as check_programs;
 pub use error::Error;
 pub use lab::Lab;
 pub use lateness::{Lateness, Quantiles};
-pub use millpond_linux::limit::show::QueueReading;
+pub use millpond_linux::limit::show::{QueueReading, Reading as LimitReading};
 pub use millpond_worlds::{Namespace, sweep};
 pub use record::{Record, Recorder, Records};
 pub use state::Counted;

@@ -72,17 +72,25 @@ fn limit(plan: &LimitPlan, number: u16, host: u32, cgroup: Option<&Path>) -> Opt
 /// A plan's limits on one host, for `millpond limit apply` on a machine of its own. The host's own
 /// limit has the cgroup `limitN`, where N is its number in the plan.
 pub fn of_host(plan: &Plan, host: u32) -> Config {
+    Config {
+        limits: on_host(plan, host, |number| format!("limit{number}").into()),
+        ..Config::default()
+    }
+}
+
+/// A plan's limits on one host, and the scopes that they name. `folder` is the cgroup of a limit.
+fn on_host(plan: &Plan, host: u32, folder: impl Fn(u16) -> PathBuf) -> Vec<Limit> {
     let (mut limits, mut charged) = (Vec::new(), BTreeSet::new());
     let is_own = |number: u16| plan.limits[usize::from(number)].hosts.binary_search(&host).is_ok();
     for (number, it) in (0..).zip(&plan.limits).filter(|(number, _)| is_own(*number)) {
-        let folder = PathBuf::from(format!("limit{number}"));
-        limits.extend(limit(it, number, host, Some(&folder)));
+        limits.extend(limit(it, number, host, Some(&folder(number))));
         charged.extend(it.scopes.iter().copied());
     }
-    for number in charged.into_iter().filter(|number| !is_own(*number)) {
-        limits.extend(limit(&plan.limits[usize::from(number)], number, host, None));
-    }
-    Config { limits, ..Config::default() }
+    let scopes = charged.into_iter().filter(|number| !is_own(*number));
+    limits.extend(
+        scopes.filter_map(|number| limit(&plan.limits[usize::from(number)], number, host, None)),
+    );
+    limits
 }
 
 /// Makes a cgroup whose members are threads, below this process's.
@@ -102,23 +110,18 @@ impl Limits {
             return Ok(None);
         }
         let own = own()?;
-        let (mut cgroups, mut limits) = (Vec::new(), Vec::new());
-        let mut charged = BTreeSet::new();
+        let folder = |number, host| own.join(format!("{}-{}", world.name(), name(number, host)));
+        let mut cgroups = Vec::new();
         for (number, it) in (0..).zip(&plan.limits) {
             for host in it.hosts.iter().copied() {
-                let folder = own.join(format!("{}-{}", world.name(), name(number, host)));
+                let (folder, classes) = (folder(number, host), it.classes.clone());
                 threaded(world, &folder)?;
-                limits.extend(limit(it, number, host, Some(&folder)));
-                cgroups.push(Cgroup { host, classes: it.classes.clone(), folder });
-                charged.extend(it.scopes.iter().map(|scope| (*scope, host)));
+                cgroups.push(Cgroup { host, classes, folder });
             }
         }
-        let of_cgroup = |(number, host): &(u16, u32)| {
-            plan.limits[usize::from(*number)].hosts.binary_search(host).is_ok()
-        };
-        for (number, host) in charged.into_iter().filter(|it| !of_cgroup(it)) {
-            limits.extend(limit(&plan.limits[usize::from(number)], number, host, None));
-        }
+        let hosts: BTreeSet<u32> = cgroups.iter().map(|it| it.host).collect();
+        let limits = hosts.into_iter().flat_map(|host| on_host(plan, host, |n| folder(n, host)));
+        let limits = limits.collect();
         let bpffs = world.bpffs("limits")?;
         let config = Config { limits, ..Config::default() };
         let source = Source { file: plan.name.clone(), config };
@@ -131,8 +134,6 @@ impl Limits {
     /// # Errors
     /// If the kernel's maps cannot be read.
     pub fn read(&self) -> Result<Vec<(u16, QueueReading)>, Error> {
-        let reading = show::read(&self.bpffs, None)?;
-        let number = |it: &QueueReading| it.name.split('.').next()?.parse().ok();
-        Ok(reading.limits.into_iter().filter_map(|it| Some((number(&it)?, it))).collect())
+        Ok(show::read(&self.bpffs, None)?.numbered().collect())
     }
 }

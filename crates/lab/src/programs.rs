@@ -62,6 +62,46 @@ pub struct Ended {
     pub interrupted: bool,
 }
 
+/// The end of a program, in this kernel or another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ending {
+    /// Its status, as `wait` has it.
+    pub exit: Option<u32>,
+    /// Whether SIGTERM came before its exit.
+    pub is_ended: bool,
+    /// Whether SIGKILL did.
+    pub is_killed: bool,
+}
+
+impl Ending {
+    /// Its exit status, unless a signal has ended it.
+    fn code(self) -> Option<u32> {
+        self.exit.filter(|exit| exit & 0x7f == 0).map(|exit| exit >> 8 & 0xff)
+    }
+
+    /// The end in words; `grace` is the time from SIGTERM to SIGKILL.
+    pub fn status(self, grace: &str) -> String {
+        match (self.is_killed, self.is_ended, self.exit, self.code()) {
+            (true, ..) => format!("killed: did not end {grace} after SIGTERM"),
+            (_, true, ..) => "ended with the run".to_string(),
+            (.., Some(code)) => format!("exit status {code}"),
+            (_, _, Some(exit), None) => format!("ended by signal {}", exit & 0x7f),
+            (_, _, None, None) => "unknown".to_string(),
+        }
+    }
+
+    /// Whether it has failed: it exited by itself with another status than 0.
+    pub fn fails(self) -> bool {
+        !self.is_ended && self.code() != Some(0)
+    }
+}
+
+/// A status of `waitid` as `wait` has it.
+fn status_of(exit: &WaitIdStatus) -> u32 {
+    let code = exit.exit_status().map(|code| code << 8);
+    code.or(exit.terminating_signal()).unwrap_or(0).cast_unsigned()
+}
+
 /// A program that has started.
 struct Started {
     child: Child,
@@ -69,23 +109,20 @@ struct Started {
     pid: Pid,
     /// By stream; `None`: at its end.
     pipes: [Option<OwnedFd>; 2],
-    exit: Option<WaitIdStatus>,
-    /// Whether SIGTERM came before its exit.
-    is_ended: bool,
-    /// Whether SIGKILL did.
-    is_killed: bool,
+    ending: Ending,
 }
 
 impl Started {
     fn is_quiet(&self) -> bool {
-        self.exit.is_some() && self.pipes.iter().all(Option::is_none)
+        self.ending.exit.is_some() && self.pipes.iter().all(Option::is_none)
     }
 
     /// Observes its exit, and leaves the process to be reaped.
     fn look(&mut self) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if self.exit.is_none() {
-            self.exit = waitid(WaitId::Pid(self.pid), options).ok().flatten();
+        if self.ending.exit.is_none() {
+            let exit = waitid(WaitId::Pid(self.pid), options).ok().flatten();
+            self.ending.exit = exit.as_ref().map(status_of);
         }
     }
 
@@ -148,7 +185,7 @@ impl Programs<'_> {
     fn awaits_none(&self) -> bool {
         let is_over = |state: &State| match state {
             State::Waiting => false,
-            State::Started(started) => started.exit.is_some(),
+            State::Started(started) => started.ending.exit.is_some(),
             State::Failed(_) => true,
         };
         self.all.iter().filter(|one| one.plan.awaits).all(|one| is_over(&one.state))
@@ -206,12 +243,12 @@ impl Programs<'_> {
     /// Ends what still runs: SIGTERM, and after a while SIGKILL.
     fn end(&mut self) {
         self.started().for_each(|started| {
-            started.is_ended = started.exit.is_none();
+            started.ending.is_ended = started.ending.exit.is_none();
             started.signal(Signal::TERM);
         });
         self.settle(GRACE);
         self.started().for_each(|started| {
-            started.is_killed = started.exit.is_none();
+            started.ending.is_killed = started.ending.exit.is_none();
             started.signal(Signal::KILL);
         });
         self.settle(DRAIN);
@@ -259,35 +296,16 @@ impl One<'_> {
     }
 
     fn status(&self) -> String {
-        let started = match &self.state {
-            State::Waiting => return "not started".to_string(),
-            State::Failed(error) => return format!("cannot start: {error}"),
-            State::Started(started) => started,
-        };
-        if started.is_killed {
-            return format!("killed: did not end {} s after SIGTERM", GRACE.as_secs());
-        }
-        if started.is_ended {
-            return "ended with the run".to_string();
-        }
-        let exit = started.exit.as_ref();
-        let status = exit.and_then(|exit| exit.exit_status());
-        match (status, exit.and_then(|exit| exit.terminating_signal())) {
-            (Some(status), _) => format!("exit status {status}"),
-            (None, Some(signal)) => format!("ended by signal {signal}"),
-            (None, None) => "unknown".to_string(),
+        match &self.state {
+            State::Waiting => "not started".to_string(),
+            State::Failed(error) => format!("cannot start: {error}"),
+            State::Started(started) => started.ending.status(&format!("{} s", GRACE.as_secs())),
         }
     }
 
     /// Whether it has failed: it did not start, or exited by itself with another status than 0.
     fn fails(&self) -> bool {
-        match &self.state {
-            State::Started(started) => {
-                let exit = started.exit.as_ref().and_then(|exit| exit.exit_status());
-                !started.is_ended && exit != Some(0)
-            }
-            _ => true,
-        }
+        !matches!(&self.state, State::Started(started) if !started.ending.fails())
     }
 }
 
@@ -312,8 +330,7 @@ fn spawn(
     let mut child = namespace.spawn(&mut command)?;
     let pid = Pid::from_child(&child);
     let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
-    let (exit, is_ended, is_killed) = (None, false, false);
-    let started = Started { child, pid, pipes, exit, is_ended, is_killed };
+    let started = Started { child, pid, pipes, ending: Ending::default() };
     started.pipes.iter().flatten().try_for_each(|pipe| ioctl_fionbio(pipe, true))?;
     Ok(started)
 }

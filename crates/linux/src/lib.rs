@@ -2,6 +2,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `config` | tables of a daemon's configuration, checked and written |
 //! | `dataplane` | frames, buffers, ports and counters |
 //! | `edge` | Presto's edge: stamps and cuts outgoing frames, merges and orders incoming ones |
 //! | `encapsulation` | how a frame travels between two switches |
@@ -20,6 +21,7 @@
 #[cfg(any(test, feature = "bodies"))]
 #[path = "../tests/bodies/mod.rs"]
 pub mod bodies;
+mod config;
 pub mod dataplane;
 pub mod edge;
 pub mod encapsulation;

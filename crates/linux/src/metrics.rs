@@ -54,6 +54,76 @@ struct Client {
     task: AbortHandle,
 }
 
+/// A metric of a thing: its name, what it is, and its value. A name that ends in `_total` is a
+/// counter's, any other a gauge's.
+pub(crate) type Metric<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+/// A page of metrics, in Prometheus' text format.
+pub(crate) struct Page {
+    prefix: &'static str,
+    pub text: String,
+}
+
+impl Page {
+    pub fn new(prefix: &'static str) -> Page {
+        Page { prefix, text: String::new() }
+    }
+
+    /// Writes the lines before a metric's values.
+    pub fn head(&mut self, name: &str, help: &str, kind: &str) {
+        let name = format!("{}_{name}", self.prefix);
+        self.text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    /// Writes a value, with its labels.
+    pub fn value(&mut self, name: &str, labels: &str, value: f64) {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        self.text += &format!("{}_{name}{labels} {value}\n", self.prefix);
+    }
+
+    /// Writes a metric with all of its values.
+    pub fn metric(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (String, f64)>,
+    ) {
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        self.head(name, help, kind);
+        values.into_iter().for_each(|(labels, value)| self.value(name, &labels, value));
+    }
+
+    /// Writes metrics of things, which have labels.
+    pub fn all<T>(&mut self, things: &[(String, &T)], metrics: &[Metric<T>]) {
+        for (name, help, value) in metrics {
+            let values = things.iter().map(|(labels, of)| (labels.clone(), value(of)));
+            self.metric(name, help, values);
+        }
+    }
+
+    /// As [`Page::all`]; nothing without a thing.
+    pub fn some<T>(&mut self, things: &[(String, &T)], metrics: &[Metric<T>]) {
+        if !things.is_empty() {
+            self.all(things, metrics);
+        }
+    }
+}
+
+/// Several counts of each thing, each with a further label.
+pub(crate) fn by<T, const N: usize>(
+    things: &[(String, &T)],
+    label: &str,
+    names: [&str; N],
+    counts: fn(&T) -> [u64; N],
+) -> Vec<(String, f64)> {
+    let of = |(labels, it): &(String, &T)| {
+        let all = names.into_iter().zip(counts(it));
+        let line = |(name, count)| (format!("{labels},{label}=\"{name}\""), count as f64);
+        all.map(line).collect::<Vec<_>>()
+    };
+    things.iter().flat_map(of).collect()
+}
+
 /// Answers at `address` from a thread of its own, as long as the process lives. `page` returns the
 /// text, or why there is none.
 ///

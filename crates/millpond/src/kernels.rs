@@ -1,12 +1,11 @@
 //! The world of Linux kernels in virtual time.
 
+use crate::lab::watched::Watched;
 use crate::lab::{self, Lab};
 use crate::sim::Beside;
-use crate::{ConnectionRecord, FlowRecord, QueryRecord, Standing, Time, Totals};
-use crate::{Error, Observer, Plan, World, WorldKind};
+use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
-use millpond_lab::load::Sink;
-use millpond_lab::{QueueReading, Record, output, support};
+use millpond_lab::{LimitReading, QueueReading, Record, support};
 use millpond_results::{CollectiveRecord, RankRecord};
 use millpond_scenario::Scenario as Text;
 use millpond_virtual::{Class, Outcome, Settings, Watch};
@@ -103,12 +102,10 @@ impl World for Virtual {
     fn run(&self, plan: &Plan, observer: &mut dyn Observer) -> Result<Totals, Error> {
         let detail = plan.detail();
         let settings = Settings { parallel: plan.threads().unwrap_or(1), console: self.console };
-        let mut watched = Watched { observer, error: None };
+        let watched = Watched::new(observer);
         let began = Instant::now();
-        let outcome = millpond_virtual::run(detail, &settings, &mut watched);
-        if let Some(error) = watched.error {
-            return Err(error);
-        }
+        let outcome = millpond_virtual::run(detail, &settings, &mut &watched);
+        watched.end()?;
         let outcome = outcome.map_err(failed)?;
         let invalid = invalid(&outcome);
         let wall = began.elapsed();
@@ -127,60 +124,9 @@ impl World for Virtual {
     }
 }
 
-/// The observer, and its first error.
-struct Watched<'a> {
-    observer: &'a mut dyn Observer,
-    error: Option<Error>,
-}
-
-impl Watched<'_> {
-    /// Passes something on, unless that has failed before; whether the run goes on.
-    fn pass(&mut self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
-        if self.error.is_some() {
-            return false;
-        }
-        match work(self.observer) {
-            Ok(goes_on) => goes_on,
-            Err(error) => {
-                self.error = Some(error);
-                false
-            }
-        }
-    }
-}
-
-impl Sink for Watched<'_> {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.pass(|observer| observer.flow(&record).map(|()| true))
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.pass(|observer| observer.query(&record).map(|()| true))
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.pass(|observer| observer.rtt(rtt).map(|()| true))
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.pass(|observer| observer.connection(&record).map(|()| true))
-    }
-}
-
-impl output::Sink for Watched<'_> {
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
-        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
-    }
-    fn response(&mut self, class: &str, time: Time) {
-        self.pass(|observer| observer.response(class, time).map(|()| true));
-    }
-}
-
-impl Watch for Watched<'_> {
+impl Watch for &Watched<'_> {
     fn recorded(&mut self, batch: &[Record]) -> bool {
-        batch.iter().all(|record| {
-            self.pass(|observer| match record {
-                Record::Queue(queue) => observer.queue(queue).map(|()| true),
-                Record::Packet(packet) => observer.packet(packet).map(|()| true),
-            })
-        })
+        Watched::recorded(self, batch)
     }
     fn rank(&mut self, record: &RankRecord) -> bool {
         self.pass(|observer| observer.rank(record).map(|()| true))
@@ -198,7 +144,7 @@ impl Watch for Watched<'_> {
 fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReading)>, Error> {
     let class = |it: &Class| {
         let mut queue = QueueReading::default();
-        queue.direction = "egress";
+        queue.direction = "egress".into();
         (queue.packets, queue.bytes, queue.dropped) =
             (it.packets + it.dropped, it.bytes, it.dropped);
         (it.limit, queue)
@@ -206,32 +152,9 @@ fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReadin
     let mut all: Vec<_> = reading.classes.iter().map(class).collect();
     for text in &reading.texts {
         let failed = |e| Error::Runs(format!("virtual: what a guest's limits print: {e}: {text}"));
-        let value: serde_json::Value = serde_json::from_str(text).map_err(failed)?;
-        let limits = value["limits"].as_array().into_iter().flatten();
-        all.extend(limits.filter_map(|it| {
-            let number = it["name"].as_str()?.split('.').next()?.parse().ok()?;
-            Some((number, counter(it)))
-        }));
+        all.extend(serde_json::from_str::<LimitReading>(text).map_err(failed)?.numbered());
     }
     Ok(all)
-}
-
-fn counter(of: &serde_json::Value) -> QueueReading {
-    let count = |name: &str| of[name].as_u64().unwrap_or(0);
-    let mut queue = QueueReading::default();
-    let is = |name: &str, value: &str| of[name] == value;
-    (queue.direction, queue.credit_unit) = (
-        if is("direction", "ingress") { "ingress" } else { "egress" },
-        if is("credit_unit", "bytes") { "bytes" } else { "ns" },
-    );
-    (queue.packets, queue.bytes) = (count("packets"), count("bytes"));
-    (queue.dropped, queue.dropped_bytes) = (count("dropped"), count("dropped_bytes"));
-    (queue.marked, queue.marked_bytes) = (count("marked"), count("marked_bytes"));
-    (queue.reduced, queue.bypassed, queue.decided) =
-        (count("reduced"), count("bypassed"), count("decided"));
-    (queue.credit_mean, queue.rtt_us_mean) =
-        (of["credit_mean"].as_f64(), of["rtt_us_mean"].as_f64());
-    queue
 }
 
 /// Reasons why the run is invalid, a sentence each.

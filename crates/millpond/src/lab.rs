@@ -1,22 +1,22 @@
 //! The world of network namespaces with kernel TCP.
 
 pub(crate) mod limits;
+pub(crate) mod watched;
 
 use crate::sim::Beside;
 use crate::totals::{calls, fairness, goodput_over_time, unsampled};
-use crate::{ConnectionRecord, FlowRecord, QueryRecord, Standing, Status, Time, Totals};
-use crate::{Error, Observer, Plan, World, WorldKind};
+use crate::{Error, Observer, Plan, Status, Time, Totals, World, WorldKind};
 use millpond_lab::kernel::Kernel;
-use millpond_lab::load::{Counts, PORT, Place, Settings, Sink};
-use millpond_lab::{Counted, Lab as Up, Lateness, Record, Records, Role, check_programs, prepare};
-use millpond_lab::{kernel, output, programs, support};
+use millpond_lab::load::{Counts, PORT, Place, Settings};
+use millpond_lab::{Counted, Lab as Up, Role, check_programs, prepare};
+use millpond_lab::{kernel, programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use watched::Watched;
 
 /// The lab: hosts are network namespaces with kernel TCP, and the network is the simulator's
 /// switches in this process, by the clock. Needs root, on Linux.
@@ -210,7 +210,7 @@ impl World for Lab {
                 ended
             });
             let warm = began + detail.warm_up.to_duration();
-            let warm = watched.look((&lab, &records), warm, &stop, &is_over);
+            let warm = watched.look(&lab, &records, warm, &stop, &is_over);
             let counts = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let programs = programs.join();
             (counts, programs.unwrap_or_else(|panic| std::panic::resume_unwind(panic)), warm)
@@ -238,119 +238,6 @@ impl World for Lab {
 /// Counts of the lab's limits by now.
 fn limits_of(lab: &Up) -> Result<limits::Reading, Error> {
     Ok((Instant::now(), lab.limits().map_err(failed)?))
-}
-
-/// The observer, as the load's thread and the one that looks at the clock have it.
-struct Watched<'a> {
-    state: Mutex<(&'a mut dyn Observer, Option<Error>)>,
-    completed: AtomicU64,
-    /// Completion times of flows, and response times of programs.
-    times: Mutex<Lateness>,
-}
-
-impl<'a> Watched<'a> {
-    fn new(observer: &'a mut dyn Observer) -> Watched<'a> {
-        let (state, times) = (Mutex::new((observer, None)), Mutex::default());
-        Watched { state, completed: AtomicU64::new(0), times }
-    }
-
-    fn took(&self, time: Time) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).add(time);
-    }
-
-    /// Passes something on, unless that has failed before; whether the run goes on.
-    fn pass(&self, work: impl FnOnce(&mut dyn Observer) -> Result<bool, Error>) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.1.is_some() {
-            return false;
-        }
-        match work(state.0) {
-            Ok(goes_on) => goes_on,
-            Err(error) => {
-                state.1 = Some(error);
-                false
-            }
-        }
-    }
-
-    /// Reports the run's progress to the observer until the run is over, and passes on what the lab
-    /// records. Returns what limits had counted at `warm`.
-    fn look(
-        &self,
-        (lab, records): (&Up, &Records),
-        warm: Instant,
-        stop: &AtomicBool,
-        is_over: &AtomicBool,
-    ) -> Result<limits::Reading, Error> {
-        let (began, mut then) = (lab.began(), None);
-        while !is_over.load(Relaxed) {
-            if then.is_none() && warm <= Instant::now() {
-                then = Some(limits_of(lab));
-            }
-            let standing = Standing {
-                simulated: Time::from_ns(began.elapsed().as_nanos() as u64),
-                hops: lab.hops(),
-                started: 0,
-                completed: self.completed.load(Relaxed),
-            };
-            if !self.pass(|observer| observer.edge(&standing)) {
-                stop.store(true, Relaxed);
-            }
-            let next = Instant::now() + LOOK;
-            while let Some(left) = next.checked_duration_since(Instant::now())
-                && let Some(batch) = records.next(left)
-            {
-                self.recorded(&batch);
-            }
-        }
-        then.unwrap_or_else(|| limits_of(lab))
-    }
-
-    /// Passes on what the lab has recorded.
-    fn recorded(&self, batch: &[Record]) {
-        for record in batch {
-            self.pass(|observer| match record {
-                Record::Queue(queue) => observer.queue(queue).map(|()| true),
-                Record::Packet(packet) => observer.packet(packet).map(|()| true),
-            });
-        }
-    }
-
-    /// The median of completion and response times.
-    fn end(self) -> Result<Time, Error> {
-        let times = self.times.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (_, error) = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        error.map_or(Ok(times.quantile(0.5)), Err)
-    }
-}
-
-impl Sink for &Watched<'_> {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.completed.fetch_add(1, Relaxed);
-        if let Some(fct) = record.fct() {
-            self.took(fct);
-        }
-        self.pass(|observer| observer.flow(&record).map(|()| true))
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.pass(|observer| observer.query(&record).map(|()| true))
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.pass(|observer| observer.rtt(rtt).map(|()| true))
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.pass(|observer| observer.connection(&record).map(|()| true))
-    }
-}
-
-impl output::Sink for &Watched<'_> {
-    fn output(&mut self, program: &str, stream: &str, bytes: &[u8]) {
-        self.pass(|observer| observer.output(program, stream, bytes).map(|()| true));
-    }
-    fn response(&mut self, class: &str, time: Time) {
-        self.took(time);
-        self.pass(|observer| observer.response(class, time).map(|()| true));
-    }
 }
 
 /// Reasons why the run is invalid, a sentence each.

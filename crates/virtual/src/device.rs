@@ -127,6 +127,13 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 
+/// A message of the protocol: its request and flags, its length, and its body.
+fn message(head: [u32; 2], body: &[u8]) -> Vec<u8> {
+    let [request, flags] = head;
+    let head = [request, flags, body.len() as u32].map(u32::to_ne_bytes);
+    [head.as_flattened(), body].concat()
+}
+
 fn broken(what: impl Into<String>) -> Error {
     Error::Protocol(format!("its network interface sent an invalid message: {}", what.into()))
 }
@@ -303,12 +310,9 @@ impl Device {
 
     fn say(&mut self, request: u32, body: &[u8]) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let mut bytes = Vec::with_capacity(HEAD + body.len());
-        for part in [request, VERSION | IS_ANSWER, body.len() as u32] {
-            bytes.extend_from_slice(&part.to_ne_bytes());
-        }
-        bytes.extend_from_slice(body);
-        stream.write_all(&bytes).map_err(|e| Error::system("answering a guest", e))
+        stream
+            .write_all(&message([request, VERSION | IS_ANSWER], body))
+            .map_err(|e| Error::system("answering a guest", e))
     }
 
     /// Answers the last kick: the guest goes on.
@@ -367,10 +371,7 @@ impl Device {
             return Ok(());
         }
         let Some(requests) = &mut self.requests else { return Ok(()) };
-        let mut bytes = [0; HEAD + 8];
-        for (at, part) in [CALL, VERSION | WANTS_ANSWER, 8, which as u32].into_iter().enumerate() {
-            bytes[4 * at..4 * at + 4].copy_from_slice(&part.to_ne_bytes());
-        }
+        let bytes = message([CALL, VERSION | WANTS_ANSWER], &(which as u64).to_le_bytes());
         requests.write_all(&bytes).map_err(|e| Error::system("interrupting a guest", e))?;
         self.unanswered += 1;
         Ok(())

@@ -12,6 +12,7 @@ use millpond_agent::wire::{self, BODY_MAX, Order};
 use millpond_core::Time;
 use millpond_lab::address;
 use millpond_lab::output::{Output, Sink};
+use millpond_lab::programs::Ending;
 use millpond_results::Program;
 use millpond_scenario::plan::{Plan, ProgramPlan};
 use std::path::{Path, PathBuf};
@@ -26,11 +27,7 @@ const KILL: u8 = 9;
 struct One<'a> {
     plan: &'a ProgramPlan,
     has_started: bool,
-    /// As `wait` has it.
-    exit: Option<u32>,
-    /// Whether SIGTERM, and SIGKILL, came before its exit.
-    is_ended: bool,
-    is_killed: bool,
+    ending: Ending,
     output: Output<'a>,
 }
 
@@ -47,9 +44,7 @@ impl<'a> Programs<'a> {
         let one = |plan| One {
             plan,
             has_started: false,
-            exit: None,
-            is_ended: false,
-            is_killed: false,
+            ending: Ending::default(),
             output: Output::new(plan),
         };
         Programs { all: plan.programs.iter().map(one).collect(), signals: None }
@@ -57,12 +52,12 @@ impl<'a> Programs<'a> {
 
     /// Whether every program that the run awaits has exited.
     pub fn awaits_none(&self) -> bool {
-        self.all.iter().all(|one| !one.plan.awaits || one.exit.is_some())
+        self.all.iter().all(|one| !one.plan.awaits || one.ending.exit.is_some())
     }
 
     /// Whether none runs, or those that do have been given up.
     pub fn are_over(&self) -> bool {
-        let runs = |one: &One<'_>| one.has_started && one.exit.is_none();
+        let runs = |one: &One<'_>| one.has_started && one.ending.exit.is_none();
         !self.all.iter().any(runs) || self.signals == Some((Time::MAX, 0))
     }
 
@@ -106,11 +101,11 @@ impl<'a> Programs<'a> {
             self.signals = Some((Time::MAX, 0));
             return;
         }
-        let runs = |one: &One<'_>| one.has_started && one.exit.is_none();
+        let runs = |one: &One<'_>| one.has_started && one.ending.exit.is_none();
         for (number, one) in (0..).zip(&mut self.all).filter(|(_, one)| runs(one)) {
             match signal {
-                KILL => one.is_killed = true,
-                _ => one.is_ended = true,
+                KILL => one.ending.is_killed = true,
+                _ => one.ending.is_ended = true,
             }
             order(now, one.plan.host, Order::Signal { program: number, signal }, orders);
         }
@@ -128,7 +123,7 @@ impl<'a> Programs<'a> {
     /// A program has exited.
     pub fn exited(&mut self, program: u16, status: u32) {
         if let Some(one) = self.all.get_mut(usize::from(program)) {
-            one.exit = Some(status);
+            one.ending.exit = Some(status);
         }
     }
 
@@ -136,7 +131,8 @@ impl<'a> Programs<'a> {
     pub fn ended(self) -> (Vec<Program>, Vec<String>) {
         let (mut programs, mut warnings) = (Vec::new(), Vec::new());
         for one in self.all {
-            let (program, some) = one.output.end(one.status(), one.fails());
+            let (program, some) =
+                one.output.end(one.status(), !one.has_started || one.ending.fails());
             programs.push(program);
             warnings.extend(some);
         }
@@ -145,25 +141,11 @@ impl<'a> Programs<'a> {
 }
 
 impl One<'_> {
-    /// Its exit status, unless a signal has ended it.
-    fn code(&self) -> Option<u32> {
-        self.exit.filter(|exit| exit & 0x7f == 0).map(|exit| exit >> 8 & 0xff)
-    }
-
     fn status(&self) -> String {
-        match (self.has_started, self.is_killed, self.is_ended, self.exit, self.code()) {
-            (false, ..) => "not started".to_string(),
-            (_, true, ..) => format!("killed: did not end {GRACE} after SIGTERM"),
-            (_, _, true, ..) => "ended with the run".to_string(),
-            (.., Some(code)) => format!("exit status {code}"),
-            (_, _, _, Some(exit), None) => format!("ended by signal {}", exit & 0x7f),
-            (_, _, _, None, None) => "unknown".to_string(),
+        match self.has_started {
+            true => self.ending.status(&GRACE.to_string()),
+            false => "not started".to_string(),
         }
-    }
-
-    /// Whether it has failed: it did not start, or exited by itself with another status than 0.
-    fn fails(&self) -> bool {
-        !self.has_started || !self.is_ended && self.code() != Some(0)
     }
 }
 

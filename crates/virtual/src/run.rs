@@ -228,7 +228,7 @@ impl Steering for Traffic<'_, '_> {
                 }
                 Ok(Some(report)) => {
                     let sink: &mut dyn Sink = self.watch;
-                    self.load.on_report(now, host, report, (orders, sink));
+                    self.load.on_report(now, host, report, sink, orders);
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => return Err("its agent sent a malformed report".to_string()),

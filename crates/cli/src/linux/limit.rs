@@ -1,9 +1,9 @@
 //! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
+use super::{examined, follow};
 use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, LimitRunArgs, ShowArgs};
 use crate::failure::Failure;
 use crate::say;
-use crate::stdout;
 use crate::tell;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::cgroup::Hierarchy;
@@ -39,15 +39,7 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
         }
         LimitAction::Pods(from) => pods(&from.file),
         LimitAction::Doctor(how) => {
-            let findings = doctor::examine(bpffs);
-            match how.json {
-                true => say(&serde_json::to_string(&findings)?),
-                false => say(&doctor::table(&findings)),
-            }
-            match doctor::is_able(&findings) {
-                true => Ok(()),
-                false => Err(Failure::Usage("limits cannot work on this host".into())),
-            }
+            examined(&doctor::examine(bpffs), how.json, "limits cannot work on this host")
         }
         LimitAction::Serve(how) => {
             serve::serve(bpffs, how.metrics, &|text| tell(text))?;
@@ -240,31 +232,19 @@ fn planned(old: &[Source], new: &[Source], plan: &Plan) -> String {
 }
 
 fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
-    let pause = args.pause();
-    let mut before = match show::read(bpffs, None) {
+    let first = match show::read(bpffs, None) {
         Err(Error::Nothing) => {
             let text = if args.json { "{\"limits\": []}" } else { "no limits are installed" };
             return none_installed(text);
         }
         other => other?,
     };
-    loop {
-        if !pause.is_zero() {
-            std::thread::sleep(pause);
-        }
-        let mut now = show::read(bpffs, Some(&before))?;
+    let read = |before: &show::Reading| {
+        let mut now = show::read(bpffs, Some(before))?;
         now.find_foreign_sockets();
-        match args.json {
-            true => say(&serde_json::to_string(&now)?),
-            // Home, and clear what is below: the table stays in its place.
-            false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table())),
-            false => say(&now.table()),
-        }
-        if !args.watch || stdout::is_lost() {
-            return Ok(());
-        }
-        before = now;
-    }
+        Ok(now)
+    };
+    follow(args, first, read, |now, _| now.table())
 }
 
 /// Prints that there are no limits, where they could be seen: a network namespace made by `ip`

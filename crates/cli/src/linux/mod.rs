@@ -11,7 +11,49 @@ pub use lab::lab;
 pub use limit::limit;
 pub use switch::switch;
 
+use crate::args::linux::ShowArgs;
 use crate::failure::Failure;
+use crate::{say, stdout};
+use millpond_linux::limit::doctor::{Finding, is_able, table};
+use serde::Serialize;
+
+/// Prints a reading, or with `--watch` one after another while somebody reads them.
+fn follow<R: Serialize>(
+    args: &ShowArgs,
+    mut before: R,
+    read: impl Fn(&R) -> Result<R, Failure>,
+    table: impl Fn(&R, &R) -> String,
+) -> Result<(), Failure> {
+    let pause = args.pause();
+    loop {
+        if !pause.is_zero() {
+            std::thread::sleep(pause);
+        }
+        let now = read(&before)?;
+        match args.json {
+            true => say(&serde_json::to_string(&now)?),
+            // Home, and clear what is below: the table stays in its place.
+            false if args.watch => say(&format!("\x1b[H\x1b[J{}", table(&now, &before))),
+            false => say(&table(&now, &before)),
+        }
+        if !args.watch || stdout::is_lost() {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// Prints the findings of `doctor`. The error `unable` if one of them is fatal.
+fn examined(findings: &[Finding], json: bool, unable: &str) -> Result<(), Failure> {
+    match json {
+        true => say(&serde_json::to_string(findings)?),
+        false => say(&table(findings)),
+    }
+    match is_able(findings) {
+        true => Ok(()),
+        false => Err(Failure::Usage(unable.into())),
+    }
+}
 
 impl From<millpond_linux::limit::Error> for Failure {
     fn from(error: millpond_linux::limit::Error) -> Failure {

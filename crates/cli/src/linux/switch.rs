@@ -1,13 +1,13 @@
 //! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
 
+use super::{examined, follow};
 use crate::args::linux::{ShowArgs, SwitchAction, SwitchArgs, SwitchMirrorArgs};
 use crate::failure::Failure;
 use crate::say;
-use crate::stdout;
 use crate::tell;
-use millpond_linux::limit::doctor as finding;
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::control::Done;
+use millpond_linux::switch::reading::Reading;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, cni, connect, control, doctor, serve, show};
 use std::io::{IsTerminal, Read};
@@ -93,14 +93,7 @@ fn examine(state: &State, json: bool) -> Result<(), Failure> {
         findings.push(doctor::examine_ports(&reading));
         findings.extend(doctor::examine_restarts(&reading));
     }
-    match json {
-        true => say(&serde_json::to_string(&findings)?),
-        false => say(&finding::table(&findings)),
-    }
-    if !finding::is_able(&findings) {
-        return Err(Failure::Usage("a switch cannot work on this host".into()));
-    }
-    Ok(())
+    examined(&findings, json, "a switch cannot work on this host")
 }
 
 /// Writes the frames of a port to a file or to standard output.
@@ -180,22 +173,6 @@ fn done(done: &Done) -> Result<(), Failure> {
 }
 
 fn show_switch(state: &State, args: &ShowArgs) -> Result<(), Failure> {
-    let pause = args.pause();
-    let mut before = show::read(state)?;
-    loop {
-        if !pause.is_zero() {
-            std::thread::sleep(pause);
-        }
-        let now = show::read(state)?;
-        match args.json {
-            true => say(&serde_json::to_string(&now)?),
-            // Home, and clear what is below: the table stays in its place.
-            false if args.watch => say(&format!("\x1b[H\x1b[J{}", now.table(Some(&before)))),
-            false => say(&now.table(Some(&before))),
-        }
-        if !args.watch || stdout::is_lost() {
-            return Ok(());
-        }
-        before = now;
-    }
+    let table = |now: &Reading, before: &Reading| now.table(Some(before));
+    follow(args, show::read(state)?, |_| Ok(show::read(state)?), table)
 }

@@ -6,7 +6,8 @@
 //!
 //! Invariant: when this is dropped, its threads have left the cgroups.
 
-use super::{Place, socket};
+use super::Place;
+use millpond_agent::socket;
 use millpond_worlds::namespace;
 use rustix::thread::gettid;
 use std::fs;

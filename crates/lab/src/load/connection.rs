@@ -167,6 +167,11 @@ impl<S: Socket> Connection<S> {
         }
     }
 
+    /// The ends that there are.
+    pub fn ends(&self) -> impl Iterator<Item = &End<S>> {
+        [Some(&self.client), self.server.as_ref()].into_iter().flatten()
+    }
+
     /// Whether it measures round-trip times.
     pub fn is_probe(&self) -> bool {
         matches!(self.opening.role, Role::Probe { .. })

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a field that this kernel does not have reads as zero.
 
-use super::socket;
+use millpond_agent::socket;
 use millpond_core::Time;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -70,9 +70,7 @@ pub struct TcpInfo {
 impl TcpInfo {
     /// Reads a socket's; all zero if the kernel refuses.
     pub fn of(socket: impl AsFd) -> TcpInfo {
-        let mut bytes = [0; LENGTH];
-        socket::tcp_info(socket.as_fd(), &mut bytes);
-        TcpInfo::parse(&bytes)
+        TcpInfo::parse(&socket::tcp_info(socket))
     }
 
     /// Reads the kernel's bytes; fields beyond their end are zero.

@@ -36,6 +36,23 @@ pub struct Ledger<'a> {
     failed: Vec<FlowRecord>,
 }
 
+/// The step after an end has all bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Nothing more: the connection is over.
+    Nothing,
+    /// The flow is delivered, and over when its last byte is acknowledged.
+    Delivery,
+    /// The server answers.
+    Answer,
+    /// The server answers at this time.
+    Thought(Time),
+    /// The client calls again.
+    Call,
+    /// The probe asks again at this time.
+    Question(Time),
+}
+
 impl<'a> Ledger<'a> {
     /// Of a run that begins.
     pub fn new(plan: &'a Plan) -> Ledger<'a> {
@@ -74,8 +91,40 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// An end has all bytes of a message: what is recorded, and what follows.
+    pub fn received<S: Socket>(
+        &mut self,
+        now: Time,
+        c: &mut Connection<S>,
+        side: Side,
+        sink: &mut dyn Sink,
+    ) -> Follows {
+        let Opening { role, class, flow, .. } = c.opening;
+        match (role, side) {
+            (Role::OneWay | Role::Shuffle { .. }, _) | (Role::Exchange { .. }, Side::Client) => {
+                self.deliver(now, c, sink);
+                Follows::Delivery
+            }
+            (Role::Exchange { .. }, Side::Server) => {
+                c.answers = true;
+                match self.recorder.thinks(class, flow + 1) {
+                    Time::ZERO => Follows::Answer,
+                    time => Follows::Thought(now.saturating_add(time)),
+                }
+            }
+            (Role::Rpc { .. } | Role::Probe { .. }, Side::Server) => Follows::Answer,
+            (Role::Rpc { .. }, Side::Client) => match self.call(now, c, sink) {
+                true => Follows::Call,
+                false => Follows::Nothing,
+            },
+            (Role::Probe { .. }, Side::Client) => {
+                self.probe(now, c, sink).map_or(Follows::Nothing, Follows::Question)
+            }
+        }
+    }
+
     /// The receiver has all bytes of a flow.
-    pub fn deliver<S: Socket>(&mut self, now: Time, c: &mut Connection<S>, sink: &mut dyn Sink) {
+    fn deliver<S: Socket>(&mut self, now: Time, c: &mut Connection<S>, sink: &mut dyn Sink) {
         c.delivered = Some(now);
         if let Some(query) = self.agenda.delivered(now, &c.opening) {
             let record = self.recorder.query(&query, query.degree, Some(now));
@@ -84,19 +133,21 @@ impl<'a> Ledger<'a> {
     }
 
     /// A flow is delivered and acknowledged.
-    pub fn end<S: Socket>(&mut self, c: &Connection<S>, sink: &mut dyn Sink) {
+    pub fn end<S: Socket>(
+        &mut self,
+        now: Time,
+        c: &Connection<S>,
+        sink: &mut dyn Sink,
+    ) -> Option<Opening> {
         self.counts.completed += 1;
         self.active -= 1;
         self.goes_on &= sink.flow(self.recorder.flow(c));
+        let Role::Shuffle { source } = c.opening.role else { return None };
+        self.agenda.shuffle(now, source, c.opening.src)
     }
 
     /// A call is complete. Returns whether the next one begins.
-    pub fn call<S: Socket>(
-        &mut self,
-        now: Time,
-        c: &mut Connection<S>,
-        sink: &mut dyn Sink,
-    ) -> bool {
+    fn call<S: Socket>(&mut self, now: Time, c: &mut Connection<S>, sink: &mut dyn Sink) -> bool {
         let record = self.recorder.call(c, Some(now));
         c.asked = now;
         self.counts.completed += 1;
@@ -110,7 +161,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// A probe is answered. Returns when it asks again, if it does.
-    pub fn probe<S: Socket>(
+    fn probe<S: Socket>(
         &mut self,
         now: Time,
         c: &mut Connection<S>,

@@ -15,7 +15,7 @@
 //! | `ledger` | what a flow does to counts and records |
 //! | `records` | records of flows, calls, queries, and samples of connections |
 //! | `counts`, `goodput` | sums over the run, lateness, errors; bytes read over time |
-//! | `socket`, `info`, `namespaces`, `cgroups`, `clock` | the kernel |
+//! | `info`, `namespaces`, `cgroups`, `clock` | the kernel |
 //!
 //! The world `virtual` makes the same traffic with sockets in other kernels, by `agenda`,
 //! `connection` and `ledger`.
@@ -41,7 +41,6 @@ pub mod info;
 pub mod ledger;
 mod namespaces;
 pub mod records;
-mod socket;
 mod table;
 
 /// The port at which a lab's hosts listen for the first class of traffic.

@@ -13,6 +13,7 @@ use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::{ConnectionCapture, Plan};
 use millpond_scenario::traffic::Query;
 use millpond_scenario::{Ends, IdealTimes};
+use std::collections::BTreeMap;
 
 /// Makes records.
 pub struct Recorder<'a> {
@@ -158,6 +159,15 @@ pub fn sampled_flow<S: Socket>(
         (Role::OneWay | Role::Shuffle { .. }, Side::Server) | (Role::Probe { .. }, _) => false,
     };
     is_under_way.then_some(flow)
+}
+
+/// The flows that a capture means and that are under way, each with the end that sends it.
+pub fn under_way<'c, S: Socket>(
+    capture: &ConnectionCapture,
+    all: impl Iterator<Item = &'c Connection<S>>,
+) -> BTreeMap<FlowId, (&'c Connection<S>, Side)> {
+    let ends = all.flat_map(|c| [(c, Side::Client), (c, Side::Server)]);
+    ends.filter_map(|(c, side)| Some((sampled_flow(capture, c, side)?, (c, side)))).collect()
 }
 
 /// The sample of an end that sends a flow; `None`: there is no such end.

@@ -110,7 +110,7 @@ impl Session {
     ) -> Result<Session, Error> {
         let store = Store::open(bpffs)?;
         let sources = match &store {
-            Some(store) => store.sources(store.head()?.bank & 1)?,
+            Some(store) => store.sources(store.bank()?)?,
             None => Vec::new(),
         };
         Ok(Session {
@@ -313,7 +313,7 @@ impl Session {
     pub fn plan(&self, sources: &[Source]) -> Result<Plan, Error> {
         let installed: Installed = match &self.store {
             Some(store) => {
-                let bank = store.head()?.bank & 1;
+                let bank = store.bank()?;
                 let scope = |(id, label)| Ok((id, label, store.form(bank, id)?));
                 store.labels(bank)?.into_iter().map(scope).collect::<Result<_, Error>>()?
             }

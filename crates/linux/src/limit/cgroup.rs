@@ -150,9 +150,7 @@ impl Hierarchy {
         let mut marked = Vec::new();
         let mut open = vec![self.root.clone()];
         while let Some(folder) = open.pop() {
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            let below = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
-            open.extend(below.map(|entry| entry.path()));
+            open.extend(below(&folder).map(|entry| entry.path()));
             if rustix::fs::getxattr(&folder, MARK, &mut [0u8; 1]).is_ok() {
                 marked.push(folder);
             }
@@ -254,8 +252,7 @@ impl Hierarchy {
     pub(super) fn ids(&self) -> BTreeSet<u64> {
         let (mut ids, mut open) = (BTreeSet::new(), vec![self.root.clone()]);
         while let Some(folder) = open.pop() {
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            for entry in entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            for entry in below(&folder) {
                 ids.insert(entry.ino());
                 open.push(entry.path());
             }
@@ -268,8 +265,7 @@ impl Hierarchy {
     fn search(&self, named: &dyn Fn(&str) -> bool) -> Result<Cgroup, usize> {
         let (mut found, mut open) = (Vec::new(), vec![self.root.clone()]);
         while let Some(folder) = open.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            for entry in below(&folder) {
                 if entry.file_name().to_str().is_some_and(named) {
                     found.push(entry.path());
                 } else {
@@ -304,6 +300,12 @@ fn below_root(cgroup: Cgroup, what: &str) -> Result<Cgroup, String> {
         )),
         _ => Ok(cgroup),
     }
+}
+
+/// The folders in a folder; none, if it is gone.
+pub(super) fn below(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
 }
 
 fn strip(path: &Path) -> &Path {

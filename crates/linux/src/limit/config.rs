@@ -29,11 +29,11 @@ use super::circles::on_circles;
 use super::keys::TARGETS;
 pub use super::keys::{FloorParams, HostParams, NotifyParams, Profile, Target, TargetParams};
 use super::layout::NAME_MAX;
+use crate::config::{Checked, written};
 use millpond_core::limit::{Direction, IngressMode, LimitParams, RATES};
-use millpond_core::params::Params;
 use millpond_core::{Rate, Time};
 use millpond_scenario::Errors;
-use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use millpond_scenario::document::{Document, DocumentReader, Item};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
 
@@ -141,17 +141,12 @@ impl Limit {
         let mut changed = self.clone();
         Document::assignments("set", "limit", pairs).read(|r| {
             for mut item in r.tables("limit") {
+                let mut r = read_limit(r, &mut item, &mut changed);
                 for key in ["name"].into_iter().chain(TARGETS) {
-                    if item.has(key) {
-                        r.wrong(
-                            &item,
-                            key,
-                            "cannot be changed by set: edit the file and apply it",
-                            None,
-                        );
+                    if r.has(key) {
+                        r.wrong(key, "cannot be changed by set: edit the file and apply it");
                     }
                 }
-                read_limit(r, &mut item, &mut changed);
             }
         })?;
         *self = changed;
@@ -159,92 +154,83 @@ impl Limit {
     }
 }
 
-fn read_limit<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>, limit: &mut Limit) {
-    r.params(item, &mut limit.target);
-    r.params(item, &mut limit.queue);
-    r.finish(item);
+fn read_limit<'r, 'a>(
+    r: &'r mut DocumentReader<'a>,
+    item: &'r mut Item<'a>,
+    limit: &mut Limit,
+) -> Checked<'r, 'a> {
+    let mut r = Checked::read(r, item, &mut [&mut limit.target, &mut limit.queue]);
     let rate = limit.queue.rate.bps();
     if !RATES.contains(&rate) {
         let help = format!("from {} to {}", Rate(*RATES.start()), Rate(*RATES.end()));
-        r.wrong(item, "rate", format!("{} cannot be held", limit.queue.rate), Some(help));
+        r.wrong_help("rate", format!("{} cannot be held", limit.queue.rate), help);
     }
     let s = limit.queue.settings();
     if s.mark > s.drop_large {
         r.wrong(
-            item,
             "mark",
             "senders would be notified only after packets are dropped: mark must be below drop - \
              reserve",
-            None,
         );
     }
     match &limit.target.congestion {
         Some(_) if limit.cgroup().is_none() => {
-            r.wrong(item, "congestion", "only a limit with a cgroup has connections", None);
+            r.wrong("congestion", "only a limit with a cgroup has connections");
         }
         Some(name) if !is_congestion_name(name) => {
-            r.wrong(
-                item,
-                "congestion",
-                format!("{name:?} cannot be the name of a congestion control"),
-                None,
-            );
+            r.wrong("congestion", format!("{name:?} cannot be the name of a congestion control"));
         }
         _ => {}
     }
     if !(0.0..=4.0).contains(&limit.queue.bypass) {
-        r.wrong(item, "bypass", "from 0 (never) to 4 times the drop threshold", None);
+        r.wrong("bypass", "from 0 (never) to 4 times the drop threshold");
     }
-    read_sizes(r, item, &limit.queue);
+    check_sizes(&mut r, &limit.queue);
+    r
 }
 
 /// Sizes with which no packet could pass, or each would be charged for far more than it is.
-fn read_sizes<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, queue: &LimitParams) {
+fn check_sizes(r: &mut Checked<'_, '_>, queue: &LimitParams) {
     for (key, size) in [("burst", queue.burst), ("mark", queue.mark), ("drop", queue.drop)] {
         if let Some(size) = size.filter(|size| size.get() < PACKET) {
             let message = format!("{size} is less than a packet: at least {PACKET}B");
-            r.wrong(item, key, message, None);
+            r.wrong(key, message);
         }
     }
     if queue.framing.get() > FRAMING_MOST {
         let message = format!("a packet has at most {FRAMING_MOST}B below IP");
-        r.wrong(item, "framing", message, None);
+        r.wrong("framing", message);
     }
-    if item.has("reference-rtt") && queue.reference_rtt < Time::from_us(1) {
-        r.wrong(item, "reference-rtt", "at least 1us: flows get signals in proportion to it", None);
+    if r.has("reference-rtt") && queue.reference_rtt < Time::from_us(1) {
+        r.wrong("reference-rtt", "at least 1us: flows get signals in proportion to it");
     }
 }
 
-fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, name: &str) {
-    if !item.has("name") {
-        return r.missing(item, "name");
+fn check_name(r: &mut Checked<'_, '_>, name: &str) {
+    if !r.has("name") {
+        return r.missing("name");
     }
     if name.is_empty() || name.len() > NAME_MAX {
-        r.wrong(item, "name", format!("a name has 1 to {NAME_MAX} bytes"), None);
+        r.wrong("name", format!("a name has 1 to {NAME_MAX} bytes"));
     }
     if name.contains(|c: char| c.is_control() || c == '/' || c == '"' || c == '\\') {
-        r.wrong(item, "name", "a name has no control characters, slashes or quotes", None);
+        r.wrong("name", "a name has no control characters, slashes or quotes");
     }
 }
 
-fn read_targets<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, names: [&Option<String>; 4]) {
-    let given: Vec<&str> = TARGETS.into_iter().filter(|key| item.has(key)).collect();
+fn check_targets(r: &mut Checked<'_, '_>, names: [&Option<String>; 4]) {
+    let given: Vec<&str> = TARGETS.into_iter().filter(|key| r.has(key)).collect();
     if let [first, second, ..] = given[..] {
-        r.wrong(
-            item,
-            second,
-            format!("a limit has one cgroup, and {first} names it already"),
-            None,
-        );
+        r.wrong(second, format!("a limit has one cgroup, and {first} names it already"));
     }
     for (key, name) in TARGETS.into_iter().zip(names) {
         if let Some(problem) = name.as_deref().and_then(|name| name_problem(key, name)) {
-            r.wrong(item, key, problem, None);
+            r.wrong(key, problem);
         }
     }
     let [.., pod] = names;
-    if item.has("pod") && !pod.as_deref().is_some_and(is_pod_name) {
-        r.wrong(item, "pod", "a pod has a namespace and a name, such as \"shop/web-0\"", None);
+    if r.has("pod") && !pod.as_deref().is_some_and(is_pod_name) {
+        r.wrong("pod", "a pod has a namespace and a name, such as \"shop/web-0\"");
     }
 }
 
@@ -275,32 +261,20 @@ fn is_pod_name(pod: &str) -> bool {
 
 fn read_notify<'a>(r: &mut DocumentReader<'a>, item: &mut Item<'a>) -> NotifyParams {
     let mut notify = NotifyParams::default();
-    r.params(item, &mut notify);
-    r.finish(item);
-    for key in ["secret", "peers"] {
-        if !item.has(key) {
-            r.missing(item, key);
-        }
-    }
-    if item.has("secret")
+    let mut r = Checked::read(r, item, &mut [&mut notify]);
+    r.need(&["secret", "peers"]);
+    if r.has("secret")
         && (!Path::new(&notify.secret).is_absolute() || notify.secret.contains(char::is_control))
     {
-        r.wrong(
-            item,
-            "secret",
-            "the whole path of a file: serve reads it, wherever it was started",
-            None,
-        );
+        r.wrong("secret", "the whole path of a file: serve reads it, wherever it was started");
     }
-    if item.has("peers") && notify.peers.is_empty() {
-        r.wrong(item, "peers", "whom to tell and to believe, such as \"10.0.0.0/8\"", None);
+    if r.has("peers") && notify.peers.is_empty() {
+        r.wrong("peers", "whom to tell and to believe, such as \"10.0.0.0/8\"");
     }
     if let Some(peer) = notify.networks().into_iter().find_map(Result::err) {
         r.wrong(
-            item,
             "peers",
             format!("{peer:?} is neither an address nor a network such as 10.0.0.0/8"),
-            None,
         );
     }
     notify
@@ -340,66 +314,59 @@ impl Config {
         Document::parse(name, text).read(|r| {
             let mut config = Config::default();
             r.top(&mut config.host);
-            let mut items = Vec::new();
-            let mut names: HashSet<String> = HashSet::new();
-            let mut cgroups: HashMap<Target, String> = HashMap::new();
-            for mut item in r.tables("limit") {
-                let mut limit = Limit::default();
-                read_limit(r, &mut item, &mut limit);
-                read_name(r, &item, limit.name());
-                read_targets(r, &item, limit.target.names());
-                if limit.target.pid == Some(0) {
-                    r.wrong(&item, "pid", "no process has the number 0", None);
-                }
-                if !names.insert(limit.name().to_string()) {
-                    r.wrong(
-                        &item,
-                        "name",
-                        format!("there is another limit \"{}\" above", limit.name()),
-                        None,
-                    );
-                }
-                let target = limit.cgroup();
-                if let Some(other) = target.as_ref().and_then(|target| cgroups.get(target)) {
-                    let key = TARGETS.into_iter().find(|key| item.has(key));
-                    let message = format!("limit \"{other}\" above has this cgroup already");
-                    let help =
-                        "a cgroup has one limit; give it direction = \"both\", or further scopes";
-                    r.wrong(&item, key.unwrap_or("cgroup"), message, Some(help.into()));
-                }
-                if let Some(target) = target {
-                    cgroups.entry(target).or_insert_with(|| limit.name().to_string());
-                }
-                config.limits.push(limit);
-                items.push(item);
-            }
-            check_scopes(r, &items, &config.limits, others);
+            config.read_limits(r, others);
             for mut item in r.tables("floor") {
                 let mut floor = FloorParams::default();
-                r.params(&mut item, &mut floor);
-                r.finish(&item);
-                read_targets(r, &item, floor.names());
+                let mut r = Checked::read(r, &mut item, &mut [&mut floor]);
+                check_targets(&mut r, floor.names());
                 if floor.target().is_none() {
-                    r.missing(&item, "cgroup");
+                    r.missing("cgroup");
                 }
                 if !RATES.contains(&floor.rate.bps()) {
-                    r.wrong(&item, "rate", format!("{} cannot be held", floor.rate), None);
+                    r.wrong("rate", format!("{} cannot be held", floor.rate));
                 }
                 config.floors.push(floor);
             }
             for mut item in r.tables("notify") {
                 if config.notify.is_some() {
-                    r.wrong(
-                        &item,
-                        "port",
-                        "there is another [[notify]] above: a host has one",
-                        None,
-                    );
+                    let message = "there is another [[notify]] above: a host has one";
+                    r.wrong(&item, "port", message, None);
                 }
                 config.notify = Some(read_notify(r, &mut item));
             }
             config
         })
+    }
+
+    fn read_limits(&mut self, r: &mut DocumentReader<'_>, others: Option<&[&str]>) {
+        let (mut items, mut names) = (r.tables("limit"), HashSet::new());
+        let mut cgroups: HashMap<Target, String> = HashMap::new();
+        for item in &mut items {
+            let mut limit = Limit::default();
+            let mut r = read_limit(r, item, &mut limit);
+            let name = limit.name().to_string();
+            check_name(&mut r, &name);
+            check_targets(&mut r, limit.target.names());
+            if limit.target.pid == Some(0) {
+                r.wrong("pid", "no process has the number 0");
+            }
+            if !names.insert(name.clone()) {
+                r.wrong("name", format!("there is another limit \"{name}\" above"));
+            }
+            let target = limit.cgroup();
+            if let Some(other) = target.as_ref().and_then(|target| cgroups.get(target)) {
+                let key = TARGETS.into_iter().find(|key| r.has(key)).unwrap_or("cgroup");
+                let message = format!("limit \"{other}\" above has this cgroup already");
+                let help =
+                    "a cgroup has one limit; give it direction = \"both\", or further scopes";
+                r.wrong_help(key, message, help);
+            }
+            if let Some(target) = target {
+                cgroups.entry(target).or_insert(name);
+            }
+            self.limits.push(limit);
+        }
+        check_scopes(r, &items, &self.limits, others);
     }
 
     /// Notes for the user, beside what is wrong.
@@ -463,16 +430,6 @@ fn first_names<T: AsRef<str>>(names: &[T]) -> String {
     named.join(", ") + &rest
 }
 
-/// The keys that are not as by default; `rate` always.
-fn written(params: &dyn Params, default: &dyn Params) -> String {
-    let line = |(i, key): (usize, &millpond_core::params::Key)| {
-        let value = params.get(i);
-        (value != default.get(i) || key.field == "rate")
-            .then(|| format!("{} = {}\n", key.name(), value_text(&value)))
-    };
-    params.keys().iter().enumerate().filter_map(line).collect()
-}
-
 /// Scopes exist, in this file or among `others` if these are known, and do not go in circles.
 fn check_scopes<'a>(
     r: &mut DocumentReader<'a>,
@@ -494,12 +451,8 @@ fn check_scopes<'a>(
             r.unknown(item, "scopes", "limit", scope, &others);
         }
         if is_on_circle {
-            r.wrong(
-                item,
-                "scopes",
-                format!("\"{}\" would be a scope of itself", limit.name()),
-                None,
-            );
+            let message = format!("\"{}\" would be a scope of itself", limit.name());
+            r.wrong(item, "scopes", message, None);
         }
     }
 }

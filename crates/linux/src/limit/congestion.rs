@@ -8,7 +8,7 @@ use super::Error;
 use super::capability::PROGRAMS;
 use super::config::DCTCP;
 use super::link;
-use super::object;
+use super::object::{self, Loaded};
 use super::plan::Plan;
 use super::store;
 use libbpf_rs::{MapCore, Object};
@@ -50,24 +50,30 @@ pub(super) fn register(folder: &Path, wanted: bool) -> Result<(), Error> {
 /// Registers it under a name, and pins the link.
 fn pin(path: &Path, name: &str) -> Result<(), Error> {
     let what = "registering mp_dctcp (it needs BTF, and struct_ops links: Linux 6.4)";
-    let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
     let lacks = |reason: &str| Error::Kernel { what: what.into(), reason: reason.into() };
-    let mut open = object::open(object::DCTCP, what)?;
-    for mut map in open.maps_mut().filter(|map| map.name() == DCTCP) {
-        let value = map.initial_value_mut().ok_or_else(|| lacks("no initial value"))?;
-        let is_name = |bytes: &[u8]| bytes.starts_with(DCTCP.as_bytes());
-        let at = value.windows(NAME_MAX).position(is_name).ok_or_else(|| lacks("no name"))?;
-        if name.len() >= NAME_MAX {
-            return Err(lacks("its name is too long"));
-        }
-        value[at..at + NAME_MAX].fill(0);
-        value[at..at + name.len()].copy_from_slice(name.as_bytes());
+    if name.len() >= NAME_MAX {
+        return Err(lacks("its name is too long"));
     }
-    let mut loaded = open.load().map_err(fail)?;
-    let map = loaded.maps_mut().find(|m| m.name() == DCTCP);
+    let mut is_named = false;
+    let loaded = Loaded::new(object::DCTCP, what, |map, of| {
+        if of == DCTCP
+            && let Some(value) = map.initial_value_mut()
+            && let Some(at) = value.windows(NAME_MAX).position(|it| it.starts_with(of.as_bytes()))
+        {
+            value[at..at + NAME_MAX].fill(0);
+            value[at..at + name.len()].copy_from_slice(name.as_bytes());
+            is_named = true;
+        }
+        Ok(())
+    })?;
+    if !is_named {
+        return Err(lacks("no name"));
+    }
+    let mut object = loaded.into_object();
+    let map = object.maps_mut().find(|map| map.name() == DCTCP);
     let mut map = map.ok_or_else(|| lacks("no such map"))?;
-    let mut link = map.attach_struct_ops().map_err(fail)?;
-    link.pin(path).map_err(fail)
+    let pinned = map.attach_struct_ops().and_then(|mut link| link.pin(path));
+    pinned.map_err(|e| Error::kernel(what, PROGRAMS, &e))
 }
 
 /// Gives the plan's cgroups their choices, and takes others off; notes on what could not be had.
@@ -103,14 +109,12 @@ fn is_known(name: &str) -> bool {
 /// The program that gives a cgroup's connections this congestion control.
 fn load(folder: &Path, name: &str) -> Result<Object, Error> {
     let what = "choosing the congestion control of a cgroup (it needs BTF)";
-    let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-    let mut open = object::open(object::CONGESTION, what)?;
-    for mut map in open.maps_mut() {
-        if map.name() == store::CHOSEN {
-            map.set_pin_path(store::map_path(folder, store::CHOSEN)).map_err(fail)?;
-        } else {
-            object::set_constants(&mut map, name.as_bytes());
+    let loaded = Loaded::new(object::CONGESTION, what, |map, of| match of {
+        store::CHOSEN => map.set_pin_path(store::map_path(folder, of)),
+        _ => {
+            object::set_constants(map, name.as_bytes());
+            Ok(())
         }
-    }
-    open.load().map_err(fail)
+    });
+    loaded.map(Loaded::into_object)
 }

@@ -6,8 +6,9 @@ use super::Error;
 use super::capability::{self, PROGRAMS, SYS_ADMIN};
 use super::cgroup::{CGROUP1, Hierarchy, mounted};
 use super::config::DCTCP;
+use super::congestion;
 use super::folder::{self, Folder};
-use super::{congestion, object};
+use super::object::{self, Loaded};
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs;
@@ -38,10 +39,6 @@ pub struct Finding {
     pub cost: &'static str,
 }
 
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_string()
-}
-
 fn capabilities() -> Finding {
     let (needed, wanted) = (capability::lacking(PROGRAMS), capability::lacking(&[SYS_ADMIN]));
     let state = match (needed.is_empty(), wanted.is_empty()) {
@@ -59,26 +56,34 @@ fn capabilities() -> Finding {
     Finding { what: "capabilities", state, found, cost }
 }
 
-fn of(
-    what: &'static str,
-    good: bool,
-    lack: State,
-    found: impl Into<String>,
-    cost: &'static str,
-) -> Finding {
-    Finding { what, state: if good { State::Ok } else { lack }, found: found.into(), cost }
+impl Finding {
+    /// A check, what is found if it fails, and the cost of that.
+    pub fn new(
+        what: &'static str,
+        is_fine: bool,
+        lack: State,
+        found: impl Into<String>,
+        cost: &'static str,
+    ) -> Finding {
+        Finding { what, state: if is_fine { State::Ok } else { lack }, found: found.into(), cost }
+    }
+}
+
+/// The text of a file of the kernel's, without the space around it; empty if it is not there.
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_string()
 }
 
 /// Where limits are kept, and whether another user could be, or is, in the way.
 fn file_system(bpffs: &Path) -> Finding {
-    let lacking = |found, cost| of("bpf file system", false, State::Lacking, found, cost);
+    let lacking = |found, cost| Finding::new("bpf file system", false, State::Lacking, found, cost);
     let place = bpffs.display().to_string();
     if !folder::is_bpffs(bpffs) {
         return lacking("not mounted".to_string(), "apply mounts it, which needs CAP_SYS_ADMIN");
     }
     if let Err(error) = Folder::find(bpffs) {
         let cost = "apply, show and remove refuse to touch it";
-        return of("bpf file system", false, State::Fatal, error.to_string(), cost);
+        return Finding::new("bpf file system", false, State::Fatal, error.to_string(), cost);
     }
     match folder::is_open_to_all(bpffs) {
         true => lacking(
@@ -86,7 +91,7 @@ fn file_system(bpffs: &Path) -> Finding {
             "any user can make a folder of millpond's name before apply does, which then refuses \
              it: chmod 0700, or mount -o mode=0700",
         ),
-        false => of("bpf file system", true, State::Ok, place, ""),
+        false => Finding::new("bpf file system", true, State::Ok, place, ""),
     }
 }
 
@@ -107,7 +112,7 @@ fn segments() -> Finding {
     } else {
         format!("net.ipv4.tcp_tso_rtt_log = {found}")
     };
-    of("large segments", !small, State::Lacking, found, cost)
+    Finding::new("large segments", !small, State::Lacking, found, cost)
 }
 
 /// The kernel's features for limits, and what connections need of them.
@@ -121,8 +126,7 @@ pub fn examine(bpffs: &Path) -> Vec<Finding> {
 fn kernel(bpffs: &Path) -> Vec<Finding> {
     let cgroups = Hierarchy::find();
     let place = cgroups.as_ref().map_or("not mounted".into(), |h| h.root.display().to_string());
-    let loads = object::open(object::LIMIT, "loading")
-        .and_then(|open| open.load().map_err(|e| Error::kernel("loading", PROGRAMS, &e)));
+    let loads = Loaded::plain(object::LIMIT, "loading");
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
     let jit = read("/proc/sys/net/core/bpf_jit_enable");
     let classes = mounted("cgroup", CGROUP1).is_ok_and(|root| root.is_some())
@@ -133,14 +137,14 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
         });
     vec![
         capabilities(),
-        of(
+        Finding::new(
             "cgroup v2",
             cgroups.is_ok(),
             State::Fatal,
             place,
             "without it nothing can be limited: mount -t cgroup2 none /sys/fs/cgroup",
         ),
-        of(
+        Finding::new(
             "net_cls, net_prio",
             !classes,
             State::Lacking,
@@ -149,7 +153,7 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
              packets are then not limited",
         ),
         file_system(bpffs),
-        of(
+        Finding::new(
             "programs load",
             loads.is_ok(),
             State::Fatal,
@@ -159,7 +163,7 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
                 _ => "the kernel's verifier refused: Linux 5.15 or later is needed",
             },
         ),
-        of(
+        Finding::new(
             "JIT",
             jit != "0",
             State::Lacking,
@@ -167,7 +171,7 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
             "interpreted programs cost several times more a packet: sysctl \
              net.core.bpf_jit_enable=1",
         ),
-        of(
+        Finding::new(
             "BTF",
             btf,
             State::Lacking,
@@ -187,7 +191,7 @@ fn connections() -> Vec<Finding> {
     let ecn = read("/proc/sys/net/ipv4/tcp_ecn");
     let qdisc = read("/proc/sys/net/core/default_qdisc");
     vec![
-        of(
+        Finding::new(
             "ECN",
             ecn == "1",
             State::Lacking,
@@ -196,7 +200,7 @@ fn connections() -> Vec<Finding> {
              reductions (CWR) alone, with lower throughput for few flows and longer tails; sysctl \
              net.ipv4.tcp_ecn=1 on both ends",
         ),
-        of(
+        Finding::new(
             "DCTCP",
             has("dctcp") || has(DCTCP),
             State::Lacking,
@@ -204,7 +208,7 @@ fn connections() -> Vec<Finding> {
             "only with profile = \"published\", whose results are DCTCP's: modprobe tcp_dctcp, or \
              dctcp = true in the limits' file for millpond's own",
         ),
-        of(
+        Finding::new(
             "congestion control",
             default != "bbr",
             State::Lacking,
@@ -213,7 +217,7 @@ fn connections() -> Vec<Finding> {
              Mbps of 1000 were measured for one flow; use cubic or DCTCP there",
         ),
         segments(),
-        of(
+        Finding::new(
             "pacing qdisc",
             qdisc == "fq",
             State::Lacking,
@@ -258,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_last_line_of_the_table_is_the_result() {
-        let check = |state: State| of("a", state == State::Ok, state, "", "");
+        let check = |state: State| Finding::new("a", state == State::Ok, state, "", "");
         let last = |states: &[State]| {
             let findings: Vec<Finding> = states.iter().map(|state| check(*state)).collect();
             table(&findings).lines().last().map(str::to_string).unwrap_or_default()

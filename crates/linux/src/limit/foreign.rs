@@ -6,15 +6,14 @@
 //! Invariant: reading changes nothing; without BTF nothing is known, and nothing is reported.
 
 use super::Error;
-use super::capability::PROGRAMS;
-use super::object;
+use super::object::{self, Loaded};
 use libbpf_rs::{Iter, MapCore, MapFlags};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The foreign sockets of one limited cgroup.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreign {
     /// Sockets of its processes that were made in other cgroups: its limit does not hold for them.
     pub made_elsewhere: u64,
@@ -66,21 +65,18 @@ fn record(bytes: &[u8; RECORD]) -> Record {
 /// the capabilities to load programs.
 pub(super) fn find(cgroups: &[u64]) -> Result<Vec<Foreign>, Error> {
     let what = "looking for sockets that were made in other cgroups (it needs BTF, and Linux 5.11)";
-    let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-    let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
     let mut found = vec![Foreign::default(); cgroups.len()];
     if cgroups.is_empty() {
         return Ok(found);
     }
-    let object = object::open(object::FOREIGN, what)?.load().map_err(fail)?;
-    let limited = object.maps().find(|map| map.name() == "limited").ok_or_else(absent)?;
+    let loaded = Loaded::plain(object::FOREIGN, what)?;
+    let limited = loaded.map("limited")?;
     for cgroup in cgroups {
-        limited.update(&cgroup.to_ne_bytes(), &[1, 0, 0, 0], MapFlags::ANY).map_err(fail)?;
+        loaded.checked(limited.update(&cgroup.to_ne_bytes(), &[1, 0, 0, 0], MapFlags::ANY))?;
     }
-    let program = object.progs_mut().find(|p| p.name() == "find_foreign").ok_or_else(absent)?;
-    let link = program.attach().map_err(fail)?;
+    let link = loaded.attach("find_foreign")?;
     let mut bytes = Vec::new();
-    let read = Iter::new(&link).map_err(fail)?.read_to_end(&mut bytes);
+    let read = loaded.checked(Iter::new(&link))?.read_to_end(&mut bytes);
     read.map_err(|e| Error::Kernel { what: what.into(), reason: e.to_string() })?;
     for of in bytes.chunks_exact(RECORD).filter_map(<[u8]>::first_chunk).map(record) {
         for foreign in cgroups.iter().zip(&mut found).filter(|(id, _)| **id == of.cgroup) {

@@ -4,11 +4,11 @@
 //! Invariant: none of them changes what is in force.
 
 use super::Error;
-use super::capability::{BPF, PROGRAMS};
+use super::capability::BPF;
 use super::folder::Locked;
 use super::layout::{Attachment, PACE, WINDOWS};
 use super::link;
-use super::object;
+use super::object::{self, Loaded};
 use super::plan::{Hook, Plan};
 use super::store::{self, DIRECTIONS, MAPS, SOCKETS, Source, Store};
 use libbpf_rs::{MapCore, MapHandle, Object};
@@ -31,18 +31,15 @@ fn head(folder: &Locked) -> Result<u32, Error> {
 impl Programs {
     /// Loads the programs over the pinned maps; makes and pins the maps that are not there.
     pub(super) fn load(folder: &Locked) -> Result<Programs, Error> {
-        let fail = |what: &str, e: &libbpf_rs::Error| Error::kernel(what, PROGRAMS, e);
         folder.make_parts()?;
-        let mut open = object::open(object::LIMIT, "the eBPF programs")?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if MAPS.contains(&name.as_str()) || SOCKETS.contains(&name.as_str()) {
-                map.set_pin_path(store::map_path(folder.path(), &name))
-                    .map_err(|e| fail("pinning a map", &e))?;
+        let pinned = |name: &str| MAPS.contains(&name) || SOCKETS.contains(&name);
+        let loaded = Loaded::new(object::LIMIT, "loading the eBPF programs", |map, name| {
+            match pinned(name) {
+                true => map.set_pin_path(store::map_path(folder.path(), name)),
+                false => Ok(()),
             }
-        }
-        let object = open.load().map_err(|e| fail("loading the eBPF programs", &e))?;
-        Ok(Programs { object, head: head(folder)? })
+        });
+        Ok(Programs { object: loaded?.into_object(), head: head(folder)? })
     }
 
     /// Whether their maps are the pinned ones.

@@ -5,16 +5,16 @@
 //! others made since, it is loaded anew.
 
 use super::Error;
-use super::capability::{BPF, PROGRAMS};
-use super::object;
+use super::capability::BPF;
+use super::object::{self, Loaded};
 use super::sockets::Namespaces;
 use super::store;
-use libbpf_rs::{Link, MapCore, Object};
+use libbpf_rs::{Link, MapCore};
 use std::path::{Path, PathBuf};
 
 /// The loaded iterator. It enters namespaces: give it a thread of its own.
 pub struct Kick {
-    _object: Object,
+    _loaded: Loaded,
     link: Link,
     /// Which map of attached cgroups it reads.
     attached: u32,
@@ -36,22 +36,14 @@ impl Kick {
     pub fn load(bpffs: &Path) -> Result<Kick, Error> {
         let what = "the kick (it needs BTF, and iterators over TCP sockets that may set options: \
                     Linux 5.18)";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-        let mut open = object::open(object::KICK, what)?;
         let attached = pinned(bpffs)?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if store::MAPS.contains(&name.as_str()) {
-                map.reuse_pinned_map(store::map_path(&store::folder(bpffs), &name))
-                    .map_err(fail)?;
-            }
-        }
-        let object = open.load().map_err(fail)?;
-        let program = object.progs_mut().find(|p| p.name() == "kick");
-        let program = program
-            .ok_or_else(|| Error::Kernel { what: what.into(), reason: "no such program".into() })?;
-        let link = program.attach().map_err(fail)?;
-        Ok(Kick { _object: object, link, attached, namespaces: Namespaces::default() })
+        let loaded =
+            Loaded::new(object::KICK, what, |map, name| match store::MAPS.contains(&name) {
+                true => map.reuse_pinned_map(store::map_path(&store::folder(bpffs), name)),
+                false => Ok(()),
+            })?;
+        let link = loaded.attach("kick")?;
+        Ok(Kick { _loaded: loaded, link, attached, namespaces: Namespaces::default() })
     }
 
     /// Whether it reads the maps of the limits that are installed now.

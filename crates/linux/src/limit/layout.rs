@@ -4,8 +4,7 @@
 //! struct; a test compares the sizes with those that the compiled programs declare.
 //!
 //! Invariant: whoever changes a layout here changes [`LAYOUT`]; maps of another layout are never
-//! written. The head's first two words and the texts are the same in all layouts, so that a later
-//! version can tell what an earlier one has applied.
+//! written. The head's first word is the same in all layouts.
 
 use millpond_core::limit::{Counts, Length, LimitParams, Settings};
 use std::net::{IpAddr, SocketAddr};
@@ -34,28 +33,6 @@ pub const SHARES: u16 = 4;
 /// Bit of [`Chain::flags`]: the receive windows of connections follow the scopes.
 pub const WINDOWS: u16 = 8;
 
-/// Writes a value.
-#[derive(Default)]
-struct Out(Vec<u8>);
-
-impl Out {
-    fn u16(&mut self, x: u16) -> &mut Out {
-        self.0.extend(x.to_ne_bytes());
-        self
-    }
-    fn u32(&mut self, x: u32) -> &mut Out {
-        self.0.extend(x.to_ne_bytes());
-        self
-    }
-    fn u64(&mut self, x: u64) -> &mut Out {
-        self.0.extend(x.to_ne_bytes());
-        self
-    }
-    fn i64(&mut self, x: i64) -> &mut Out {
-        self.u64(x as u64)
-    }
-}
-
 /// Reads a value; beyond its end all is zero.
 struct In<'a>(&'a [u8]);
 
@@ -76,9 +53,6 @@ impl In<'_> {
     fn u64(&mut self) -> u64 {
         u64::from_ne_bytes(self.take())
     }
-    fn i64(&mut self) -> i64 {
-        self.u64() as i64
-    }
 }
 
 /// The one value that all programs read first.
@@ -95,9 +69,7 @@ pub struct Head {
 impl Head {
     /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
-        let mut out = Out::default();
-        out.u32(self.layout).u32(self.bank).u32(self.flags[0]).u32(self.flags[1]);
-        out.0
+        [self.layout, self.bank, self.flags[0], self.flags[1]].map(u32::to_ne_bytes).concat()
     }
     /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Head {
@@ -131,21 +103,11 @@ impl Scope {
     }
     /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
-        let (mut out, s) = (Out::default(), self.settings);
-        out.u64(s.rate)
-            .u64(s.cost)
-            .i64(s.burst)
-            .i64(s.mark)
-            .i64(s.drop)
-            .i64(s.drop_large)
-            .i64(s.bypass);
-        out.u32(s.reference_rtt)
-            .u32(s.form)
-            .u32(s.reaction)
-            .u32(s.flags)
-            .u32(self.wire as u32)
-            .u32(self.framing);
-        out.0
+        let Scope { settings: s, wire, framing } = self;
+        let amounts = [s.burst, s.mark, s.drop, s.drop_large, s.bypass].map(i64::to_ne_bytes);
+        let words = [s.reference_rtt, s.form, s.reaction, s.flags, wire.into(), framing];
+        let rates = [s.rate, s.cost].map(u64::to_ne_bytes);
+        [rates.concat(), amounts.concat(), words.map(u32::to_ne_bytes).concat()].concat()
     }
 }
 
@@ -174,14 +136,13 @@ pub struct Attachment {
 impl Attachment {
     /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
-        let mut out = Out::default();
-        for chain in self.chain.iter().flatten() {
-            out.u16(chain.count).u16(chain.flags).u32(chain.level).u16(chain.floor).u16(0);
-            chain.scopes.iter().for_each(|&scope| {
-                out.u16(scope);
-            });
-        }
-        out.0
+        let chain = |it: &Chain| {
+            let Chain { count, flags, level, floor, scopes } = *it;
+            let numbers = [floor, 0].into_iter().chain(scopes).flat_map(u16::to_ne_bytes);
+            let head = [count, flags].into_iter().flat_map(u16::to_ne_bytes);
+            head.chain(level.to_ne_bytes()).chain(numbers).collect::<Vec<u8>>()
+        };
+        self.chain.iter().flatten().flat_map(chain).collect()
     }
     /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Attachment {
@@ -200,7 +161,7 @@ impl Attachment {
 pub fn queue_state(bytes: &[u8]) -> millpond_core::limit::State {
     let mut from = In(bytes);
     from.u64();
-    millpond_core::limit::State { last: from.u64(), credit: from.i64() }
+    millpond_core::limit::State { last: from.u64(), credit: from.u64() as i64 }
 }
 
 /// Size of a queue.
@@ -242,38 +203,23 @@ impl Statistics {
     /// Adds what one CPU has counted.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut from = In(bytes);
-        let c = &mut self.counts;
         let seen = bytes.iter().take(8).any(|&b| b != 0);
-        for count in [
-            &mut c.packets,
-            &mut c.bytes,
-            &mut c.dropped,
-            &mut c.dropped_bytes,
-            &mut c.marked,
-            &mut c.marked_bytes,
-            &mut c.reduced,
-            &mut c.bypassed,
-            &mut c.decided,
-            &mut self.behind,
-            &mut self.floored,
-        ] {
-            *count += from.u64();
-        }
+        let Counts { packets, bytes, dropped, dropped_bytes, marked, marked_bytes, .. } =
+            &mut self.counts;
+        let offered = [packets, bytes, dropped, dropped_bytes, marked, marked_bytes];
+        offered.into_iter().for_each(|count| *count += from.u64());
+        let Counts { reduced, bypassed, decided, .. } = &mut self.counts;
+        let decided = [reduced, bypassed, decided, &mut self.behind, &mut self.floored];
+        decided.into_iter().for_each(|count| *count += from.u64());
         self.returned.iter_mut().for_each(|count| *count += from.u64());
-        for count in [
-            &mut self.cwnd_sum,
-            &mut self.cwnd_packets,
-            &mut self.rtt_sum_us,
-            &mut self.rtt_packets,
-        ] {
-            *count += from.u64();
-        }
-        self.credit_sum += from.i64();
-        let least = from.i64();
-        for count in [&mut self.super_segments, &mut self.retries, &mut self.kicks, &mut self.told]
-        {
-            *count += from.u64();
-        }
+        let Statistics { cwnd_sum, cwnd_packets, rtt_sum_us, rtt_packets, .. } = self;
+        let sums = [cwnd_sum, cwnd_packets, rtt_sum_us, rtt_packets];
+        sums.into_iter().for_each(|count| *count += from.u64());
+        self.credit_sum += from.u64() as i64;
+        let least = from.u64() as i64;
+        let Statistics { super_segments, retries, kicks, told, .. } = self;
+        let rare = [super_segments, retries, kicks, told];
+        rare.into_iter().for_each(|count| *count += from.u64());
         let (first, last) = (from.u64(), from.u64());
         if seen {
             self.credit_min = if self.first == 0 { least } else { self.credit_min.min(least) };
@@ -359,12 +305,11 @@ pub const LABEL_BYTES: usize = NAME_MAX + 1 + 16;
 impl Label {
     /// As the map holds it.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Out::default();
-        let mut name = self.name.clone().into_bytes();
-        name.resize(NAME_MAX + 1, 0);
-        out.0 = name;
-        out.u32(self.direction).u32(0).u64(self.cgroup);
-        out.0
+        let mut bytes = self.name.clone().into_bytes();
+        bytes.resize(NAME_MAX + 1, 0);
+        bytes.extend([self.direction, 0].map(u32::to_ne_bytes).as_flattened());
+        bytes.extend(self.cgroup.to_ne_bytes());
+        bytes
     }
     /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Label {

@@ -20,9 +20,7 @@ pub(super) fn attach(
 ) -> Result<(), Error> {
     let what = || format!("attaching to {}", cgroup.path.display());
     let fail = |e: libbpf_rs::Error| Error::kernel(what(), PROGRAMS, &e);
-    let program = object.progs_mut().find(|p| p.name() == name);
-    let program = program
-        .ok_or_else(|| Error::Kernel { what: what(), reason: format!("no program {name}") })?;
+    let program = super::object::program(object, &what(), name)?;
     if path.exists() {
         let mut link = Link::open(path).map_err(fail)?;
         if is_live(&link) {

@@ -15,18 +15,17 @@
 //! second.
 
 use super::Error;
-use super::capability::PROGRAMS;
 use super::cgroup::Hierarchy;
 use super::config::NotifyParams;
 use super::exclusive;
 use super::layout::{Flow, Report};
 use super::message::{self, Secret};
-use super::object;
+use super::object::{self, Loaded};
 use super::show;
 use super::store::{self, Known};
+use crate::metrics::Page;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -64,7 +63,6 @@ pub struct Counters {
 impl Counters {
     /// As Prometheus reads them.
     pub fn prometheus(&self) -> String {
-        let name = "millpond_limit_notifications";
         let counts = [
             ("sent", "Messages to senders' hosts.", &self.sent),
             ("unsent", "Reports that became no message.", &self.unsent),
@@ -72,13 +70,12 @@ impl Counters {
             ("refused", "Messages that were not believed.", &self.refused),
             ("heeded", "Windows that were reduced for them.", &self.heeded),
         ];
-        let mut out = String::new();
-        for (what, help, count) in counts {
-            let name = format!("{name}_{what}_total");
-            let value = count.load(Ordering::Relaxed);
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+        let mut page = Page::new("millpond_limit_notifications");
+        for (name, help, count) in counts {
+            let value = [(String::new(), count.load(Ordering::Relaxed) as f64)];
+            page.metric(&format!("{name}_total"), help, value);
         }
-        out
+        page.text
     }
 }
 
@@ -343,13 +340,8 @@ struct Heed {
 impl Heed {
     fn attach() -> Result<Heed, Error> {
         let what = "attaching what reduces windows to the root of all cgroups";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-        let absent = |name: &str| Error::Kernel { what: what.into(), reason: format!("no {name}") };
-        let object = object::open(object::HEED, what)?.load().map_err(fail)?;
-        let map = |name: &str| {
-            let map = object.maps().find(|m| m.name() == name).ok_or_else(|| absent(name))?;
-            MapHandle::try_from(&map).map_err(fail)
-        };
+        let loaded = Loaded::plain(object::HEED, what)?;
+        let map = |name: &str| loaded.checked(MapHandle::try_from(&loaded.map(name)?));
         let (reported, heeded) = (map("reported")?, map("heeded")?);
         let hierarchy = Hierarchy::find()?;
         let at = hierarchy.at(Path::new("/")).ok();
@@ -360,11 +352,8 @@ impl Heed {
         }
         let root = hierarchy.root;
         let folder = File::open(&root).map_err(|e| Error::file(&root, e))?;
-        let program = object
-            .progs_mut()
-            .find(|p| p.name() == "limit_heed")
-            .ok_or_else(|| absent("limit_heed"))?;
-        let _link = program.attach_cgroup(folder.as_raw_fd()).map_err(fail)?;
+        let program = loaded.program("limit_heed")?;
+        let _link = loaded.checked(program.attach_cgroup(folder.as_raw_fd()))?;
         Ok(Heed { _link, reported, heeded })
     }
 

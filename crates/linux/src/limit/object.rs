@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::capability::PROGRAMS;
-use libbpf_rs::{ObjectBuilder, OpenMapMut, OpenObject};
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, ProgramMut};
 
 /// A compiled file, aligned as ELF wants it.
 #[repr(C, align(8))]
@@ -25,10 +25,74 @@ object!(CONGESTION, "congestion.bpf.o");
 object!(FOREIGN, "foreign.bpf.o");
 object!(DCTCP, "dctcp.bpf.o");
 
-/// Reads one, ready to be changed and loaded.
-pub(super) fn open(object: &'static Aligned<[u8]>, what: &str) -> Result<OpenObject, Error> {
-    libbpf_rs::set_print(None);
-    ObjectBuilder::default().open_memory(&object.0).map_err(|e| Error::kernel(what, PROGRAMS, &e))
+/// Loaded programs and maps, with the task that they are for, which errors name.
+pub(super) struct Loaded {
+    what: &'static str,
+    object: Object,
+}
+
+/// The error of a part that a compiled file lacks.
+fn absent(what: &str, name: &str) -> Error {
+    Error::Kernel { what: what.into(), reason: format!("no {name}") }
+}
+
+/// The program of this name.
+pub(super) fn program<'o>(
+    object: &'o Object,
+    what: &str,
+    name: &str,
+) -> Result<ProgramMut<'o>, Error> {
+    object.progs_mut().find(|program| program.name() == name).ok_or_else(|| absent(what, name))
+}
+
+impl Loaded {
+    /// Loads a compiled file. Before, `prepare` is called with each of its maps and its name.
+    pub(super) fn new(
+        object: &'static Aligned<[u8]>,
+        what: &'static str,
+        mut prepare: impl FnMut(&mut OpenMapMut<'_>, &str) -> libbpf_rs::Result<()>,
+    ) -> Result<Loaded, Error> {
+        libbpf_rs::set_print(None);
+        let mut load = || {
+            let mut open = ObjectBuilder::default().open_memory(&object.0)?;
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                prepare(&mut map, &name)?;
+            }
+            open.load()
+        };
+        Ok(Loaded { what, object: load().map_err(|e| Error::kernel(what, PROGRAMS, &e))? })
+    }
+
+    /// Loads a compiled file as it is.
+    pub(super) fn plain(
+        object: &'static Aligned<[u8]>,
+        what: &'static str,
+    ) -> Result<Loaded, Error> {
+        Loaded::new(object, what, |_, _| Ok(()))
+    }
+
+    /// The result of a call of libbpf's.
+    pub(super) fn checked<T>(&self, done: libbpf_rs::Result<T>) -> Result<T, Error> {
+        done.map_err(|e| Error::kernel(self.what, PROGRAMS, &e))
+    }
+
+    pub(super) fn map(&self, name: &str) -> Result<Map<'_>, Error> {
+        self.object.maps().find(|map| map.name() == name).ok_or_else(|| absent(self.what, name))
+    }
+
+    pub(super) fn program(&self, name: &str) -> Result<ProgramMut<'_>, Error> {
+        program(&self.object, self.what, name)
+    }
+
+    /// Attaches a program to where its section says.
+    pub(super) fn attach(&self, name: &str) -> Result<Link, Error> {
+        self.checked(self.program(name)?.attach())
+    }
+
+    pub(super) fn into_object(self) -> Object {
+        self.object
+    }
 }
 
 /// Sets what a program's constants begin with, if `map` is where they are. libbpf calls it by the

@@ -8,10 +8,9 @@
 //! until a limit that is in force holds it again.
 
 use super::Error;
-use super::capability::PROGRAMS;
 use super::cgroup::is_within;
 use super::layout::{LOOPBACK, PACE, SHARES, WINDOWS};
-use super::object;
+use super::object::{self, Loaded};
 use super::plan::{Hook, Plan};
 use super::sockets::Namespaces;
 use super::store::{SOCKETS, map_path};
@@ -29,8 +28,7 @@ pub(super) fn can_let_go() -> Result<(), Error> {
     if ABLE.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let object = object::open(object::PACE, what)?.load();
-    object.map(drop).map_err(|e| Error::kernel(what, PROGRAMS, &e))?;
+    Loaded::plain(object::PACE, what)?;
     ABLE.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -107,32 +105,27 @@ impl Paces {
         let what = "changing the pace and the windows of connections that exist (it needs BTF, \
                     and iterators over TCP sockets that may set options: Linux 5.18): they keep \
                     it until they close";
-        let fail = |e: libbpf_rs::Error| Error::kernel(what, PROGRAMS, &e);
-        let absent = || Error::Kernel { what: what.into(), reason: "no such program".into() };
-        let mut open = object::open(object::PACE, what)?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            match pin(&name).filter(|_| SOCKETS.contains(&name.as_str())) {
-                Some(path) => map.reuse_pinned_map(&path).map_err(fail)?,
-                None => object::set_constants(&mut map, &u32::from(self.loopback).to_ne_bytes()),
+        let constants = u32::from(self.loopback).to_ne_bytes();
+        let loaded = Loaded::new(object::PACE, what, |map, name| {
+            match pin(name).filter(|_| SOCKETS.contains(&name)) {
+                Some(path) => map.reuse_pinned_map(&path),
+                None => {
+                    object::set_constants(map, &constants);
+                    Ok(())
+                }
             }
-        }
-        let object = open.load().map_err(fail)?;
-        let map = |name: &str| object.maps().find(|map| map.name() == name).ok_or_else(absent);
-        let limited = map("limited")?;
+        })?;
+        let limited = loaded.map("limited")?;
         for (cgroup, followed) in &self.limited {
-            limited
-                .update(&cgroup.to_ne_bytes(), &followed.to_bytes(), MapFlags::ANY)
-                .map_err(fail)?;
+            let value = followed.to_bytes();
+            loaded.checked(limited.update(&cgroup.to_ne_bytes(), &value, MapFlags::ANY))?;
         }
-        let program = object.progs_mut().find(|p| p.name() == "follow").ok_or_else(absent)?;
-        let link = program.attach().map_err(fail)?;
+        let link = loaded.attach("follow")?;
         match Namespaces::all().run(&link) {
             0 => {
-                let deaf = map("deaf")?.lookup(&[0; 4], MapFlags::ANY).map_err(fail)?;
-                Ok(deaf
-                    .and_then(|count| Some(u64::from_ne_bytes(count.try_into().ok()?)))
-                    .unwrap_or(0))
+                let deaf = loaded.map("deaf")?.lookup(&[0; 4], MapFlags::ANY);
+                let count = loaded.checked(deaf)?.and_then(|count| count.try_into().ok());
+                Ok(count.map_or(0, u64::from_ne_bytes))
             }
             n => Err(Error::Privilege {
                 what: format!(

@@ -47,6 +47,10 @@ pub struct Plan {
 }
 
 impl Plan {
+    fn number(&self, name: &str, direction: usize) -> Option<u16> {
+        let is = |s: &&Scope| s.label.name == name && s.label.direction == direction as u32;
+        self.scopes.iter().find(is).map(|s| s.id)
+    }
     /// Whether receive windows of connections are held.
     pub fn holds_windows(&self) -> bool {
         self.hooks.iter().any(|hook| hook.chain[1].flags & WINDOWS != 0)
@@ -103,48 +107,184 @@ pub fn plan(
             Err(reason) => plan.waiting.push((floor_name(&target), reason)),
         }
     }
-    let mut numbers = Numbers::new(installed, &identities(&limits, &floors));
-    for limit in &limits {
-        let cgroup = places.iter().find(|(l, _)| l.name() == limit.name()).map_or(0, |(_, c)| c.id);
-        for direction in (0..2).filter(|&d| limit.covers(d)) {
-            let label =
-                Label { name: limit.name().to_string(), direction: direction as u32, cgroup };
-            let mut scope = numbers.scope(label, &limit.queue(direction))?;
-            if limit.shares(direction) {
-                scope.settings.settings.flags |= flags::SHARE;
-            }
-            if limit.waits(direction) {
-                scope.settings.settings.flags |= flags::WAITS;
-            }
-            if limit.spaces(direction) {
-                scope.settings.settings.flags |= flags::SPACED;
-            }
-            if limit.holds(direction) {
-                scope.settings.settings.flags |= flags::HELD;
-            }
-            plan.scopes.push(scope);
-        }
-    }
-    hooks(&mut plan, &limits, &places)?;
+    let numbers = Numbers::new(installed, &identities(&limits, &floors));
+    let mut planner = Planner { plan, limits, places, numbers };
+    planner.scopes()?;
+    planner.hooks()?;
     for (floor, cgroup) in &floors {
-        protect(&mut plan, floor, cgroup, &limits, &places, &mut numbers)?;
+        planner.protect(floor, cgroup)?;
     }
-    for hook in plan.hooks.iter_mut().filter(|hook| hook.chain[0].count > 0) {
-        let Some(limit) = limits.iter().find(|limit| limit.name() == hook.limit) else { continue };
-        let flag = |is: bool, bit: u16| if is { bit } else { 0 };
-        hook.chain[0].flags |= flag(limit.paces(), PACE) | flag(limit.shares(0), SHARES);
-    }
-    let holding: BTreeSet<u16> = (plan.scopes.iter())
-        .filter(|scope| scope.settings.settings.flags & flags::HELD != 0)
-        .map(|scope| scope.id)
-        .collect();
-    for chain in plan.hooks.iter_mut().map(|hook| &mut hook.chain[1]) {
-        if chain.scopes[..chain.count as usize].iter().any(|id| holding.contains(id)) {
-            chain.flags |= WINDOWS;
-        }
-    }
+    planner.flags();
+    let mut plan = planner.plan;
     nest(&mut plan)?;
     Ok(plan)
+}
+
+/// A plan that is being made, of limits whose places are known.
+struct Planner<'a> {
+    plan: Plan,
+    limits: Vec<&'a Limit>,
+    places: Vec<(&'a Limit, Cgroup)>,
+    numbers: Numbers<'a>,
+}
+
+impl Planner<'_> {
+    /// Gives each limit its queues, one a direction.
+    fn scopes(&mut self) -> Result<(), Error> {
+        for limit in &self.limits {
+            let name = limit.name();
+            let place = self.places.iter().find(|(l, _)| l.name() == name);
+            let cgroup = place.map_or(0, |(_, c)| c.id);
+            for direction in (0..2).filter(|&d| limit.covers(d)) {
+                let label = Label { name: name.to_string(), direction: direction as u32, cgroup };
+                let mut scope = self.numbers.scope(label, &limit.queue(direction))?;
+                let of = [
+                    (limit.shares(direction), flags::SHARE),
+                    (limit.waits(direction), flags::WAITS),
+                    (limit.spaces(direction), flags::SPACED),
+                    (limit.holds(direction), flags::HELD),
+                ];
+                let set = of.into_iter().filter(|(is, _)| *is);
+                scope.settings.settings.flags |= set.fold(0, |all, (_, flag)| all | flag);
+                self.plan.scopes.push(scope);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a limit's own scope, then those that it names with theirs, each once.
+    fn collect(&self, name: &str, direction: usize, ids: &mut Vec<u16>) {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![name]);
+        while let Some(name) = open.pop() {
+            let limit = self.limits.iter().find(|l| l.name() == name);
+            let Some(limit) = limit.filter(|_| seen.insert(name)) else { continue };
+            ids.extend(self.plan.number(name, direction).filter(|id| !ids.contains(id)));
+            open.extend(limit.target.scopes.iter().rev().map(String::as_str));
+        }
+    }
+
+    /// The chain of a cgroup: of the limits at and above it, the nearest first.
+    fn chain(&self, cgroup: &Cgroup, direction: usize) -> Result<Chain, Error> {
+        let mut above: Vec<&(&Limit, Cgroup)> =
+            self.places.iter().filter(|(_, outer)| is_within(cgroup, outer)).collect();
+        above.sort_by_key(|(_, outer)| std::cmp::Reverse(outer.level));
+        let mut ids = Vec::new();
+        // A limit speaks for its scopes in the directions that it covers.
+        for (limit, _) in above.iter().filter(|(limit, _)| limit.covers(direction)) {
+            self.collect(limit.name(), direction, &mut ids);
+        }
+        if ids.len() > CHAIN {
+            return Err(Error::Request(format!(
+                "packets of {} would be charged to {} scopes; {CHAIN} are possible",
+                cgroup.path.display(),
+                ids.len()
+            )));
+        }
+        let mut chain = Chain { count: ids.len() as u16, level: cgroup.level, ..Chain::default() };
+        chain.scopes[..ids.len()].copy_from_slice(&ids);
+        Ok(chain)
+    }
+
+    fn hooks(&mut self) -> Result<(), Error> {
+        for (limit, cgroup) in &self.places {
+            let of = |d: usize| match limit.covers(d) {
+                true => self.chain(cgroup, d),
+                false => Ok(Chain::default()),
+            };
+            let (limit, chain) = (*limit, [of(0)?, of(1)?]);
+            let congestion = limit.target.congestion.clone();
+            let (cgroup, limit) = (cgroup.clone(), limit.name().to_string());
+            self.plan.hooks.push(Hook { cgroup, limit, chain, congestion });
+        }
+        Ok(())
+    }
+
+    /// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind,
+    /// packets pass. Where connections have shares, theirs is no less than their share of the
+    /// floor.
+    fn protect(&mut self, floor: &FloorParams, cgroup: &Cgroup) -> Result<(), Error> {
+        for direction in 0..2 {
+            let mut chain = self.chain(cgroup, direction)?;
+            if chain.count == 0 {
+                continue;
+            }
+            if chain.count as usize == CHAIN {
+                return Err(Error::Request(format!(
+                    "{} has a floor and {CHAIN} scopes; with a floor, {} are possible",
+                    cgroup.path.display(),
+                    CHAIN - 1
+                )));
+            }
+            let shares = self.shares_above(floor, cgroup, &chain)?;
+            let name = floor_label(cgroup.id);
+            let params = LimitParams { rate: floor.rate, ..LimitParams::default() };
+            let params = if shares { params.shared() } else { params };
+            let label =
+                Label { name: name.clone(), direction: direction as u32, cgroup: cgroup.id };
+            let mut scope = self.numbers.scope(label, &params)?;
+            chain.floor = scope.id + 1;
+            if shares {
+                scope.settings.settings.flags |= flags::SHARE;
+                chain.flags |= PACE | SHARES;
+            }
+            self.plan.scopes.push(scope);
+            match self.plan.hooks.iter_mut().find(|h| h.cgroup.id == cgroup.id) {
+                Some(hook) => hook.chain[direction] = chain,
+                None => {
+                    let mut chains = [Chain::default(); 2];
+                    chains[direction] = chain;
+                    let cgroup = cgroup.clone();
+                    let hook = Hook { cgroup, limit: name, chain: chains, congestion: None };
+                    self.plan.hooks.push(hook);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether connections below a floor have shares; an error if a limit above it is tighter.
+    fn shares_above(
+        &self,
+        floor: &FloorParams,
+        cgroup: &Cgroup,
+        chain: &Chain,
+    ) -> Result<bool, Error> {
+        let mut shares = false;
+        for id in &chain.scopes[..chain.count as usize] {
+            let Some(scope) = self.plan.scopes.iter().find(|s| s.id == *id) else { continue };
+            shares |= scope.settings.settings.flags & flags::SHARE != 0;
+            let limit = self.limits.iter().find(|l| l.name() == scope.label.name);
+            if let Some(limit) = limit.filter(|l| l.queue.rate < floor.rate) {
+                return Err(Error::Request(format!(
+                    "limit \"{}\" would hold {} to {}; its floor is {}",
+                    limit.name(),
+                    cgroup.path.display(),
+                    limit.queue.rate,
+                    floor.rate
+                )));
+            }
+        }
+        Ok(shares)
+    }
+
+    /// Sets the flags that follow from all scopes.
+    fn flags(&mut self) {
+        let Plan { hooks, scopes, .. } = &mut self.plan;
+        for hook in hooks {
+            if let Some(limit) = self.limits.iter().find(|limit| limit.name() == hook.limit)
+                && hook.chain[0].count > 0
+            {
+                let flag = |is: bool, bit: u16| if is { bit } else { 0 };
+                hook.chain[0].flags |= flag(limit.paces(), PACE) | flag(limit.shares(0), SHARES);
+            }
+            let chain = &mut hook.chain[1];
+            let own = &chain.scopes[..chain.count as usize];
+            let is_held = |s: &Scope| s.settings.settings.flags & flags::HELD != 0;
+            if scopes.iter().any(|scope| is_held(scope) && own.contains(&scope.id)) {
+                chain.flags |= WINDOWS;
+            }
+        }
+    }
 }
 
 /// The identities of the plan's scopes, whether they come about or not.
@@ -261,70 +401,6 @@ fn check_names(sources: &[Source]) -> Result<(), Error> {
     }
 }
 
-fn number(plan: &Plan, name: &str, direction: usize) -> Option<u16> {
-    plan.scopes
-        .iter()
-        .find(|s| s.label.name == name && s.label.direction == direction as u32)
-        .map(|s| s.id)
-}
-
-/// Adds a limit's own scope, then those that it names with theirs, each once.
-fn collect(plan: &Plan, limits: &[&Limit], name: &str, direction: usize, ids: &mut Vec<u16>) {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![name]);
-    while let Some(name) = open.pop() {
-        let Some(limit) = limits.iter().find(|l| l.name() == name).filter(|_| seen.insert(name))
-        else {
-            continue;
-        };
-        ids.extend(number(plan, name, direction).filter(|id| !ids.contains(id)));
-        open.extend(limit.target.scopes.iter().rev().map(String::as_str));
-    }
-}
-
-/// The chain of a cgroup: of the limits at and above it, the nearest first.
-fn chain(
-    plan: &Plan,
-    limits: &[&Limit],
-    places: &[(&Limit, Cgroup)],
-    cgroup: &Cgroup,
-    direction: usize,
-) -> Result<Chain, Error> {
-    let mut above: Vec<&(&Limit, Cgroup)> =
-        places.iter().filter(|(_, outer)| is_within(cgroup, outer)).collect();
-    above.sort_by_key(|(_, outer)| std::cmp::Reverse(outer.level));
-    let mut ids = Vec::new();
-    // A limit speaks for its scopes in the directions that it covers.
-    for (limit, _) in above.iter().filter(|(limit, _)| limit.covers(direction)) {
-        collect(plan, limits, limit.name(), direction, &mut ids);
-    }
-    if ids.len() > CHAIN {
-        return Err(Error::Request(format!(
-            "packets of {} would be charged to {} scopes; {CHAIN} are possible",
-            cgroup.path.display(),
-            ids.len()
-        )));
-    }
-    let mut chain = Chain { count: ids.len() as u16, level: cgroup.level, ..Chain::default() };
-    chain.scopes[..ids.len()].copy_from_slice(&ids);
-    Ok(chain)
-}
-
-fn hooks(plan: &mut Plan, limits: &[&Limit], places: &[(&Limit, Cgroup)]) -> Result<(), Error> {
-    for (limit, cgroup) in places {
-        let mut chains = [Chain::default(); 2];
-        for direction in (0..2).filter(|&d| limit.covers(d)) {
-            chains[direction] = chain(plan, limits, places, cgroup, direction)?;
-        }
-        plan.hooks.push(Hook {
-            cgroup: cgroup.clone(),
-            limit: limit.name().to_string(),
-            chain: chains,
-            congestion: limit.target.congestion.clone(),
-        });
-    }
-    Ok(())
-}
-
 /// A cgroup as its file names it.
 fn named(target: &Target) -> String {
     match target {
@@ -342,72 +418,6 @@ pub(super) fn floor_name(target: &Target) -> String {
 /// How the scope of a cgroup's floor is labelled.
 pub(super) fn floor_label(cgroup: u64) -> String {
     format!("{FLOOR}{cgroup}")
-}
-
-/// A floor gives its cgroup a queue of its own at the floor's rate: while that is not behind,
-/// packets pass. Where connections have shares, theirs is no less than their share of the floor.
-fn protect(
-    plan: &mut Plan,
-    floor: &FloorParams,
-    cgroup: &Cgroup,
-    limits: &[&Limit],
-    places: &[(&Limit, Cgroup)],
-    numbers: &mut Numbers<'_>,
-) -> Result<(), Error> {
-    for direction in 0..2 {
-        let mut chain = chain(plan, limits, places, cgroup, direction)?;
-        if chain.count == 0 {
-            continue;
-        }
-        if chain.count as usize == CHAIN {
-            let message = format!(
-                "{} has a floor and {CHAIN} scopes; with a floor, {} are possible",
-                cgroup.path.display(),
-                CHAIN - 1
-            );
-            return Err(Error::Request(message));
-        }
-        let mut shares = false;
-        for id in &chain.scopes[..chain.count as usize] {
-            let Some(scope) = plan.scopes.iter().find(|s| s.id == *id) else { continue };
-            shares |= scope.settings.settings.flags & flags::SHARE != 0;
-            let limit = limits.iter().find(|l| l.name() == scope.label.name);
-            if let Some(limit) = limit.filter(|l| l.queue.rate < floor.rate) {
-                return Err(Error::Request(format!(
-                    "limit \"{}\" would hold {} to {}; its floor is {}",
-                    limit.name(),
-                    cgroup.path.display(),
-                    limit.queue.rate,
-                    floor.rate
-                )));
-            }
-        }
-        let name = floor_label(cgroup.id);
-        let params = LimitParams { rate: floor.rate, ..LimitParams::default() };
-        let params = if shares { params.shared() } else { params };
-        let label = Label { name: name.clone(), direction: direction as u32, cgroup: cgroup.id };
-        let mut scope = numbers.scope(label, &params)?;
-        chain.floor = scope.id + 1;
-        if shares {
-            scope.settings.settings.flags |= flags::SHARE;
-            chain.flags |= PACE | SHARES;
-        }
-        plan.scopes.push(scope);
-        match plan.hooks.iter_mut().find(|h| h.cgroup.id == cgroup.id) {
-            Some(hook) => hook.chain[direction] = chain,
-            None => {
-                let mut chains = [Chain::default(); 2];
-                chains[direction] = chain;
-                plan.hooks.push(Hook {
-                    cgroup: cgroup.clone(),
-                    limit: name,
-                    chain: chains,
-                    congestion: None,
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -503,7 +513,7 @@ mod tests {
             .replace("name = \"slice\"", "name = \"all\"")
             .replace("direction", "form = \"edt\"\ndirection");
         let second = plan_of(&[source("x", &text)], &installed).unwrap();
-        let id = |plan: &Plan, name| number(plan, name, 0).unwrap();
+        let id = |plan: &Plan, name| plan.number(name, 0).unwrap();
         assert_eq!(id(&first, "uplink"), id(&second, "uplink"));
         let fresh =
             |name: &str| second.scopes.iter().filter(|s| s.label.name == name).all(|s| s.fresh);

@@ -123,7 +123,7 @@ fn restore(
 ) -> Result<Option<Change>, Error> {
     let Some(store) = Store::open(bpffs)? else { return Ok(None) };
     let hierarchy = Hierarchy::find()?;
-    let bank = store.head()?.bank & 1;
+    let bank = store.bank()?;
     let labels = store.labels(bank)?;
     // A link knows that its cgroup is gone some time after that.
     let (attached, there) = (store.live(), hierarchy.ids());

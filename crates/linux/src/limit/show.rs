@@ -14,10 +14,11 @@ use super::hints::{self, Hints};
 use super::layout::Statistics;
 use super::plan::{FLOOR, floor_label};
 use super::store::{DIRECTIONS, Store};
+use crate::metrics::{Metric, Page};
 use millpond_core::limit::{Direction, Form, LimitParams, Settings};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -28,7 +29,7 @@ const LOOKS: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// How a limit stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// Its cgroup has programs.
@@ -43,12 +44,12 @@ pub enum Standing {
 }
 
 /// One queue of one limit.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct QueueReading {
     pub name: String,
     pub file: String,
-    pub direction: &'static str,
+    pub direction: String,
     /// As its user names it.
     pub cgroup: Option<String>,
     pub standing: Standing,
@@ -70,7 +71,7 @@ pub struct QueueReading {
     /// Returned 0 to 3: drop, pass, drop with CWR, pass with CWR.
     pub returned: [u64; 4],
     /// "bytes" or "ns": of the three credits.
-    pub credit_unit: &'static str,
+    pub credit_unit: String,
     /// The credit now; negative: behind.
     pub credit: i64,
     pub credit_mean: Option<f64>,
@@ -98,7 +99,7 @@ pub struct QueueReading {
 }
 
 /// All of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
     /// In the order of the files; of each its limits, then those of its floors that are in force.
     pub limits: Vec<QueueReading>,
@@ -139,10 +140,9 @@ fn credit(state: millpond_core::limit::State, settings: &Settings, now: u64) -> 
 /// A floor's queue as a limit's, and how it is labelled; `None`: its cgroup is not there.
 fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String)> {
     let found = hierarchy.resolve(&floor.target()?).ok()?;
-    let [cgroup, unit, container, pod] =
-        [&floor.cgroup, &floor.unit, &floor.container, &floor.pod].map(Option::clone);
+    let [cgroup, unit, container, pod] = floor.names().map(Option::clone);
     // As names of limits are, which metrics need not quote.
-    let of = cgroup.as_ref().or(unit.as_ref()).or(container.as_ref()).or(pod.as_ref())?;
+    let of = floor.names().into_iter().flatten().next()?;
     let name =
         format!("{FLOOR}{}", of.replace(|c: char| c.is_control() || c == '"' || c == '\\', "?"));
     let direction = Some(Direction::Both);
@@ -161,7 +161,7 @@ fn of_floor(floor: &FloorParams, hierarchy: &Hierarchy) -> Option<(Limit, String
 pub fn read(bpffs: &Path, before: Option<&Reading>) -> Result<Reading, Error> {
     let store = Store::open(bpffs)?.ok_or(Error::Nothing)?;
     let hierarchy = Hierarchy::find()?;
-    let bank = store.head()?.bank & 1;
+    let bank = store.bank()?;
     let labels = store.labels(bank)?;
     let live = store.live();
     let mut limits = Vec::new();
@@ -216,15 +216,15 @@ fn reading(
 ) -> QueueReading {
     let mean = |sum: f64, n: u64| (n > 0).then(|| sum / n as f64);
     let (t, c) = (&limit.target, &seen.counts);
+    let is_credit = settings.form == Form::Credit as u32;
     QueueReading {
         name: limit.name().into(),
         file: file.into(),
-        direction: DIRECTIONS[direction],
-        cgroup: [&t.cgroup, &t.unit, &t.container, &t.pod].into_iter().flatten().next().cloned(),
+        direction: DIRECTIONS[direction].into(),
+        cgroup: t.names().into_iter().flatten().next().cloned(),
         standing,
         observe: limit.queue.observe,
         limit_bps: limit.queue.rate.bps(),
-        rate_bps: None,
         packets: c.packets,
         bytes: c.bytes,
         dropped: c.dropped,
@@ -237,7 +237,7 @@ fn reading(
         behind: seen.behind,
         floored: seen.floored,
         returned: seen.returned,
-        credit_unit: if settings.form == Form::Credit as u32 { "bytes" } else { "ns" },
+        credit_unit: if is_credit { "bytes" } else { "ns" }.into(),
         credit,
         credit_mean: mean(seen.credit_sum as f64, c.packets),
         credit_min: seen.credit_min,
@@ -249,10 +249,7 @@ fn reading(
         notifications: seen.told,
         seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
         backlog_us: seen.backlog.to_vec(),
-        sockets: None,
-        hints: Hints::default(),
-        read_ns: 0,
-        cgroup_id: 0,
+        ..QueueReading::default()
     }
 }
 
@@ -279,7 +276,36 @@ fn share(part: u64, all: u64) -> String {
     }
 }
 
+const METRICS: [Metric<QueueReading>; 16] = [
+    ("packets_total", "Packets offered.", |q| q.packets as f64),
+    ("bytes_total", "Bytes offered.", |q| q.bytes as f64),
+    ("dropped_packets_total", "Packets dropped.", |q| q.dropped as f64),
+    ("dropped_bytes_total", "Bytes dropped.", |q| q.dropped_bytes as f64),
+    ("marked_packets_total", "Packets given CE.", |q| q.marked as f64),
+    ("marked_bytes_total", "Bytes given CE.", |q| q.marked_bytes as f64),
+    ("cwr_total", "Senders asked to reduce their windows.", |q| q.reduced as f64),
+    ("bypassed_packets_total", BYPASSED, |q| q.bypassed as f64),
+    ("decided_packets_total", "Packets that this queue decided on.", |q| q.decided as f64),
+    ("kicks_total", "Stalled connections restarted.", |q| q.kicks as f64),
+    ("notifications_total", NOTIFICATIONS, |q| q.notifications as f64),
+    ("super_segments_total", "Packets that are cut into several.", |q| q.super_segments as f64),
+    ("credit", "Credit now, in bytes (timed forms: nanoseconds).", |q| q.credit as f64),
+    ("limit_bits_per_second", "The limit.", |q| q.limit_bps as f64),
+    ("rtt_microseconds", "Mean smoothed round-trip time.", |q| q.rtt_us_mean.unwrap_or(f64::NAN)),
+    ("active", "1 where the limit is in force.", |q| {
+        f64::from(matches!(q.standing, Standing::Active | Standing::Scope))
+    }),
+];
+const BYPASSED: &str = "Packets let through since their flow had nothing in flight.";
+const NOTIFICATIONS: &str = "Packets that ask for a notice to the remote sender.";
+
 impl Reading {
+    /// Queues whose limits are named by numbers, as those of a plan are, each with its number.
+    pub fn numbered(self) -> impl Iterator<Item = (u16, QueueReading)> {
+        let number = |it: &QueueReading| it.name.split('.').next()?.parse().ok();
+        self.limits.into_iter().filter_map(move |it| Some((number(&it)?, it)))
+    }
+
     /// Looks for sockets in other cgroups than their processes. Where the kernel cannot say, the
     /// fields stay empty.
     pub fn find_foreign_sockets(&mut self) {
@@ -311,21 +337,9 @@ impl Reading {
 
     /// As a table for people.
     pub fn table(&self) -> String {
-        let head = [
-            "limit",
-            "direction",
-            "is",
-            "limit at",
-            "rate",
-            "packets",
-            "marked",
-            "CWR",
-            "dropped",
-            "bypassed",
-            "credit",
-            "RTT",
-        ];
-        let mut rows = vec![head.map(String::from).to_vec()];
+        let heads =
+            "limit|direction|is|limit at|rate|packets|marked|CWR|dropped|bypassed|credit|RTT";
+        let mut rows: Vec<Vec<String>> = vec![heads.split('|').map(String::from).collect()];
         for q in &self.limits {
             let standing = match q.standing {
                 Standing::Active if q.observe => "observed",
@@ -336,7 +350,7 @@ impl Reading {
             };
             rows.push(vec![
                 q.name.clone(),
-                q.direction.into(),
+                q.direction.clone(),
                 standing.into(),
                 rate_text(q.limit_bps as f64),
                 q.rate_bps.map_or("-".into(), rate_text),
@@ -350,16 +364,14 @@ impl Reading {
             ]);
         }
         let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
         let mut out = String::new();
         for row in &rows {
             let cells = row.iter().zip(&widths).enumerate();
-            let cells =
-                cells.map(
-                    |(i, (cell, &w))| {
-                        if i < 3 { format!("{cell:<w$}") } else { format!("{cell:>w$}") }
-                    },
-                );
+            let cells = cells.map(|(i, (cell, &w))| match i < 3 {
+                true => format!("{cell:<w$}"),
+                false => format!("{cell:>w$}"),
+            });
             let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
         }
         for q in &self.limits {
@@ -384,87 +396,25 @@ impl Reading {
 
     /// As Prometheus reads it.
     pub fn prometheus(&self) -> String {
-        type Get = fn(&QueueReading) -> f64;
-        let metrics: [(&str, &str, &str, Get); 16] = [
-            ("packets_total", "counter", "Packets offered.", |q| q.packets as f64),
-            ("bytes_total", "counter", "Bytes offered.", |q| q.bytes as f64),
-            ("dropped_packets_total", "counter", "Packets dropped.", |q| q.dropped as f64),
-            ("dropped_bytes_total", "counter", "Bytes dropped.", |q| q.dropped_bytes as f64),
-            ("marked_packets_total", "counter", "Packets given CE.", |q| q.marked as f64),
-            ("marked_bytes_total", "counter", "Bytes given CE.", |q| q.marked_bytes as f64),
-            ("cwr_total", "counter", "Senders asked to reduce their windows.", |q| {
-                q.reduced as f64
-            }),
-            (
-                "bypassed_packets_total",
-                "counter",
-                "Packets let through since their flow had nothing in flight.",
-                |q| q.bypassed as f64,
-            ),
-            ("decided_packets_total", "counter", "Packets that this queue decided on.", |q| {
-                q.decided as f64
-            }),
-            ("kicks_total", "counter", "Stalled connections restarted.", |q| q.kicks as f64),
-            (
-                "notifications_total",
-                "counter",
-                "Packets that ask for a notice to the remote sender.",
-                |q| q.notifications as f64,
-            ),
-            ("super_segments_total", "counter", "Packets that are cut into several.", |q| {
-                q.super_segments as f64
-            }),
-            ("credit", "gauge", "Credit now, in bytes (timed forms: nanoseconds).", |q| {
-                q.credit as f64
-            }),
-            ("limit_bits_per_second", "gauge", "The limit.", |q| q.limit_bps as f64),
-            ("rtt_microseconds", "gauge", "Mean smoothed round-trip time.", |q| {
-                q.rtt_us_mean.unwrap_or(f64::NAN)
-            }),
-            ("active", "gauge", "1 where the limit is in force.", |q| {
-                f64::from(matches!(q.standing, Standing::Active | Standing::Scope))
-            }),
-        ];
-        let mut out = String::new();
-        for (name, kind, help, get) in metrics {
-            let _ = writeln!(
-                out,
-                "# HELP millpond_limit_{name} {help}\n# TYPE millpond_limit_{name} {kind}"
-            );
-            for q in &self.limits {
-                let _ = writeln!(
-                    out,
-                    "millpond_limit_{name}{{limit=\"{}\",direction=\"{}\"}} {}",
-                    q.name,
-                    q.direction,
-                    get(q)
-                );
-            }
-        }
-        self.prometheus_backlog(&mut out);
-        out
-    }
-
-    fn prometheus_backlog(&self, out: &mut String) {
-        let name = "millpond_limit_backlog_seconds";
-        let _ = writeln!(
-            out,
-            "# HELP {name} How far behind packets found the queue.\n# TYPE {name} histogram"
-        );
-        for q in &self.limits {
-            let labels = format!("limit=\"{}\",direction=\"{}\"", q.name, q.direction);
+        let labels =
+            |q: &QueueReading| format!("limit=\"{}\",direction=\"{}\"", q.name, q.direction);
+        let queues: Vec<_> = self.limits.iter().map(|q| (labels(q), q)).collect();
+        let mut page = Page::new("millpond_limit");
+        page.all(&queues, &METRICS);
+        let name = "backlog_seconds";
+        page.head(name, "How far behind packets found the queue.", "histogram");
+        for (labels, q) in &queues {
             let (mut sum, last) = (0, q.backlog_us.len().saturating_sub(1));
             for (slot, count) in q.backlog_us.iter().enumerate() {
                 sum += count;
-                let le = if slot == last {
-                    "+Inf".into()
-                } else {
-                    (((1u64 << slot) - u64::from(slot == 0)) as f64 / 1e6).to_string()
-                };
-                let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{le}\"}} {sum}");
+                let most = ((1u64 << slot) - u64::from(slot == 0)) as f64 / 1e6;
+                let le = if slot == last { "+Inf".into() } else { most.to_string() };
+                let labels = format!("{labels},le=\"{le}\"");
+                page.value(&format!("{name}_bucket"), &labels, sum as f64);
             }
-            let _ = writeln!(out, "{name}_count{{{labels}}} {sum}");
+            page.value(&format!("{name}_count"), labels, sum as f64);
         }
+        page.text
     }
 }
 

@@ -4,6 +4,7 @@
 //! Invariant: a namespace that is gone, or may not be entered, is left out, and the others are
 //! served.
 
+use super::cgroup::below;
 use libbpf_rs::{Iter, Link};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -32,10 +33,7 @@ impl Namespaces {
         while let Some(folder) = open.pop() {
             let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             processes.lines().for_each(|pid| found.add(pid));
-            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-            open.extend(
-                below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()),
-            );
+            open.extend(below(&folder).map(|entry| entry.path()));
         }
         found
     }

@@ -34,6 +34,8 @@ pub(super) const SOCKETS: [&str; 2] = ["paced", "held"];
 pub(super) const CHOSEN: &str = "chosen";
 /// Bytes of text in one value of `texts`.
 const PIECE: usize = 4092;
+/// Where a scope's settings have its queue's form.
+const FORM: usize = 60;
 
 /// Both directions, as links are called.
 pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
@@ -50,14 +52,55 @@ pub struct Source {
 /// The pinned maps.
 pub struct Store {
     folder: PathBuf,
-    head: MapHandle,
-    scopes: MapHandle,
-    queues: MapHandle,
-    counts: MapHandle,
-    attachments: MapHandle,
-    attached: MapHandle,
-    labels: MapHandle,
-    texts: MapHandle,
+    head: Table,
+    scopes: Table,
+    queues: Table,
+    counts: Table,
+    attachments: Table,
+    attached: Table,
+    labels: Table,
+    texts: Table,
+}
+
+/// A pinned map, whose errors have its name.
+struct Table {
+    name: &'static str,
+    map: MapHandle,
+}
+
+impl Table {
+    fn open(folder: &Path, name: &'static str) -> Result<Table, Error> {
+        Ok(Table { name, map: pinned_map(folder, name)? })
+    }
+
+    fn checked<T>(&self, done: libbpf_rs::Result<T>) -> Result<T, Error> {
+        done.map_err(|e| Error::kernel(format!("map {}", self.name), &[BPF], &e))
+    }
+
+    /// A value with its lock held (`MapFlags::LOCK`), or none; `None` if the key is absent.
+    fn read(&self, key: &[u8], flags: MapFlags) -> Result<Option<Vec<u8>>, Error> {
+        self.checked(self.map.lookup(key, flags))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.read(key, MapFlags::ANY)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.checked(self.map.update(key, value, MapFlags::ANY))
+    }
+
+    /// Whether the key was there to be changed.
+    fn is_there(&self, done: libbpf_rs::Result<()>) -> Result<bool, Error> {
+        match done {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            done => self.checked(done).map(|()| true),
+        }
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<bool, Error> {
+        self.is_there(self.map.delete(key))
+    }
 }
 
 /// Our folder below a bpf file system.
@@ -88,16 +131,18 @@ pub fn congestion_path(folder: &Path, cgroup: u64) -> PathBuf {
 /// A pinned map, of a folder that may be trusted.
 pub(super) fn pinned(bpffs: &Path, name: &str) -> Result<MapHandle, Error> {
     Folder::find(bpffs)?.ok_or(Error::Nothing)?;
-    Store::map(&folder(bpffs), name)
+    pinned_map(&folder(bpffs), name)
+}
+
+fn pinned_map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
+    let path = map_path(folder, name);
+    MapHandle::from_pinned_path(&path)
+        .map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
 }
 
 /// A map's key of a bank.
 fn banked(bank: u32, number: u32) -> [u8; 4] {
     (bank << 16 | number).to_ne_bytes()
-}
-
-fn failed(what: &str, error: libbpf_rs::Error) -> Error {
-    Error::kernel(format!("map {what}"), &[BPF], &error)
 }
 
 impl Store {
@@ -114,6 +159,7 @@ impl Store {
         let folder = folder(bpffs);
         match head_of(&folder)?.layout {
             LAYOUT => Store::adopt(folder).map(Some),
+            // Not finished.
             0 => Ok(None),
             found => Err(Error::Layout { found, ours: LAYOUT }),
         }
@@ -121,7 +167,7 @@ impl Store {
 
     /// The maps of a folder that has them all.
     pub(super) fn adopt(folder: PathBuf) -> Result<Store, Error> {
-        let map = |name| Store::map(&folder, name);
+        let map = |name| Table::open(&folder, name);
         Ok(Store {
             head: map("head")?,
             scopes: map("scopes")?,
@@ -135,12 +181,6 @@ impl Store {
         })
     }
 
-    fn map(folder: &Path, name: &str) -> Result<MapHandle, Error> {
-        let path = map_path(folder, name);
-        MapHandle::from_pinned_path(&path)
-            .map_err(|e| Error::kernel(path.display().to_string(), &[BPF], &e))
-    }
-
     /// Our folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -151,13 +191,17 @@ impl Store {
     /// # Errors
     /// [`Error::Kernel`] if the map cannot be read.
     pub fn head(&self) -> Result<Head, Error> {
-        let bytes = self.head.lookup(&[0; 4], MapFlags::ANY).map_err(|e| failed("head", e))?;
-        Ok(Head::from_bytes(&bytes.unwrap_or_default()))
+        Ok(Head::from_bytes(&self.head.get(&[0; 4])?.unwrap_or_default()))
+    }
+
+    /// The bank in force.
+    pub(super) fn bank(&self) -> Result<u32, Error> {
+        Ok(self.head()?.bank & 1)
     }
 
     /// Writes the first value. The kernel copies it word by word, and layout and bank are one word.
     pub(super) fn put_head(&self, head: Head) -> Result<(), Error> {
-        self.head.update(&[0; 4], &head.to_bytes(), MapFlags::ANY).map_err(|e| failed("head", e))
+        self.head.put(&[0; 4], &head.to_bytes())
     }
 
     /// Returns the scopes of a bank with their labels, in the order of their numbers.
@@ -166,16 +210,13 @@ impl Store {
     /// [`Error::Kernel`] if the map cannot be read.
     pub fn labels(&self, bank: u32) -> Result<Vec<(u16, Label)>, Error> {
         let mut labels = Vec::new();
-        for key in self.labels.keys() {
+        for key in self.labels.map.keys() {
             let number = u32::from_ne_bytes(key.as_slice().try_into().unwrap_or_default());
             if number >> 16 != bank {
                 continue;
             }
-            if let Some(bytes) =
-                self.labels.lookup(&key, MapFlags::ANY).map_err(|e| failed("labels", e))?
-            {
-                labels.push((number as u16, Label::from_bytes(&bytes)));
-            }
+            let bytes = self.labels.get(&key)?;
+            labels.extend(bytes.map(|bytes| (number as u16, Label::from_bytes(&bytes))));
         }
         labels.sort_by_key(|(id, _)| *id);
         Ok(labels)
@@ -185,16 +226,13 @@ impl Store {
     pub(super) fn put_labels(&self, bank: u32, labels: &[(u16, Label)]) -> Result<(), Error> {
         for (id, _) in self.labels(bank)? {
             if !labels.iter().any(|(new, _)| *new == id) {
-                self.labels.delete(&banked(bank, id as u32)).map_err(|e| failed("labels", e))?;
+                self.labels.delete(&banked(bank, id.into()))?;
             }
         }
-        for (id, label) in labels {
-            let key = banked(bank, *id as u32);
-            self.labels
-                .update(&key, &label.to_bytes(), MapFlags::ANY)
-                .map_err(|e| failed("labels", e))?;
-        }
-        Ok(())
+        let put = |(id, label): &(u16, Label)| {
+            self.labels.put(&banked(bank, (*id).into()), &label.to_bytes())
+        };
+        labels.iter().try_for_each(put)
     }
 
     /// Returns the sources that a bank was made of.
@@ -203,7 +241,7 @@ impl Store {
     /// [`Error::Kernel`] if the map cannot be read, [`Error::Request`] if its texts cannot be
     /// parsed.
     pub fn sources(&self, bank: u32) -> Result<Vec<Source>, Error> {
-        sources_of(&self.texts, bank)
+        parse(&text_of(&self.texts, bank)?)
     }
 
     /// Replaces what was applied, in a bank.
@@ -215,53 +253,39 @@ impl Store {
             let mut value = (text.len() as u32).to_ne_bytes().to_vec();
             value.extend_from_slice(part);
             value.resize(4 + PIECE, 0);
-            let key = banked(bank, number as u32);
-            self.texts.update(&key, &value, MapFlags::ANY).map_err(|e| failed("texts", e))?;
+            self.texts.put(&banked(bank, number as u32), &value)?;
         }
-        for number in text.len().div_ceil(PIECE) as u32.. {
-            match self.texts.delete(&banked(bank, number)) {
-                Ok(()) => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => break,
-                Err(e) => return Err(failed("texts", e)),
-            }
+        let mut number = text.len().div_ceil(PIECE) as u32;
+        while self.texts.delete(&banked(bank, number))? {
+            number += 1;
         }
         Ok(())
     }
 
     /// Writes a scope's settings into one bank; the other stays as it is.
     pub(super) fn put_scope(&self, bank: u32, id: u16, scope: layout::Scope) -> Result<(), Error> {
-        let key = (id as u32).to_ne_bytes();
-        let bytes = self.scopes.lookup(&key, MapFlags::ANY).map_err(|e| failed("scopes", e))?;
-        let mut bytes = bytes.unwrap_or_default();
+        let mut bytes = self.scopes.get(&banked(0, id.into()))?.unwrap_or_default();
         bytes.resize(2 * SCOPE_BYTES, 0);
         let at = bank as usize * SCOPE_BYTES;
         bytes[at..at + SCOPE_BYTES].copy_from_slice(&scope.to_bytes());
-        self.scopes.update(&key, &bytes, MapFlags::ANY).map_err(|e| failed("scopes", e))
+        self.scopes.put(&banked(0, id.into()), &bytes)
     }
 
     /// The form of a scope's queue in a bank.
     pub(super) fn form(&self, bank: u32, id: u16) -> Result<u32, Error> {
-        let bytes = self
-            .scopes
-            .lookup(&(id as u32).to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| failed("scopes", e))?;
-        let at = bank as usize * SCOPE_BYTES + 60;
-        let bytes = bytes.unwrap_or_default();
-        Ok(bytes
-            .get(at..at + 4)
-            .and_then(|b| b.try_into().ok())
-            .map(u32::from_ne_bytes)
-            .unwrap_or_default())
+        let bytes = self.scopes.get(&banked(0, id.into()))?.unwrap_or_default();
+        let form = bytes.get(bank as usize * SCOPE_BYTES + FORM..).and_then(|b| b.first_chunk());
+        Ok(form.map_or(0, |form| u32::from_ne_bytes(*form)))
     }
 
     /// Empties a scope's queue and statistics.
     pub(super) fn reset(&self, id: u16) -> Result<(), Error> {
-        let key = (id as u32).to_ne_bytes();
-        let empty = vec![0; layout::QUEUE_BYTES];
-        self.queues.update(&key, &empty, MapFlags::LOCK).map_err(|e| failed("queues", e))?;
-        let cpus = libbpf_rs::num_possible_cpus().map_err(|e| failed("counts", e))?;
-        let empty = vec![vec![0; self.counts.value_size() as usize]; cpus];
-        self.counts.update_percpu(&key, &empty, MapFlags::ANY).map_err(|e| failed("counts", e))
+        let (key, counts) = (banked(0, id.into()), &self.counts);
+        let empty = [0; layout::QUEUE_BYTES];
+        self.queues.checked(self.queues.map.update(&key, &empty, MapFlags::LOCK))?;
+        let cpus = counts.checked(libbpf_rs::num_possible_cpus())?;
+        let empty = vec![vec![0; counts.map.value_size() as usize]; cpus];
+        counts.checked(counts.map.update_percpu(&key, &empty, MapFlags::ANY))
     }
 
     /// Returns the state of a scope's queue.
@@ -269,10 +293,7 @@ impl Store {
     /// # Errors
     /// [`Error::Kernel`] if the map cannot be read.
     pub fn queue(&self, id: u16) -> Result<millpond_core::limit::State, Error> {
-        let bytes = self
-            .queues
-            .lookup(&(id as u32).to_ne_bytes(), MapFlags::LOCK)
-            .map_err(|e| failed("queues", e))?;
+        let bytes = self.queues.read(&banked(0, id.into()), MapFlags::LOCK)?;
         Ok(layout::queue_state(&bytes.unwrap_or_default()))
     }
 
@@ -282,10 +303,8 @@ impl Store {
     /// [`Error::Kernel`] if the map cannot be read.
     pub fn statistics(&self, id: u16) -> Result<Statistics, Error> {
         let mut sum = Statistics::default();
-        let all = self
-            .counts
-            .lookup_percpu(&(id as u32).to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| failed("counts", e))?;
+        let all = self.counts.map.lookup_percpu(&banked(0, id.into()), MapFlags::ANY);
+        let all = self.counts.checked(all)?;
         all.iter().flatten().for_each(|bytes| sum.add(bytes));
         Ok(sum)
     }
@@ -295,11 +314,8 @@ impl Store {
     /// # Errors
     /// [`Error::Kernel`] if the map cannot be read.
     pub fn attachment(&self, cgroup: u64) -> Result<Option<Attachment>, Error> {
-        match self.attachments.lookup(&cgroup.to_ne_bytes(), MapFlags::ANY) {
-            Ok(bytes) => Ok(bytes.map(|bytes| Attachment::from_bytes(&bytes))),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(failed("attachments", e)),
-        }
+        let bytes = self.attachments.get(&cgroup.to_ne_bytes())?;
+        Ok(bytes.map(|bytes| Attachment::from_bytes(&bytes)))
     }
 
     /// Writes what a cgroup's programs find; false if none was ever attached.
@@ -308,15 +324,8 @@ impl Store {
         cgroup: u64,
         attachment: Attachment,
     ) -> Result<bool, Error> {
-        match self.attachments.update(
-            &cgroup.to_ne_bytes(),
-            &attachment.to_bytes(),
-            MapFlags::EXIST,
-        ) {
-            Ok(()) => Ok(true),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(failed("attachments", e)),
-        }
+        let (key, table) = (cgroup.to_ne_bytes(), &self.attachments);
+        table.is_there(table.map.update(&key, &attachment.to_bytes(), MapFlags::EXIST))
     }
 
     /// Says in which banks and directions a cgroup counts as attached (bit 2 × bank + direction),
@@ -329,14 +338,16 @@ impl Store {
         own: u16,
     ) -> Result<(), Error> {
         let key = cgroup.to_ne_bytes();
-        let old = self.attached.lookup(&key, MapFlags::ANY).map_err(|e| failed("attached", e))?;
-        let old = old.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default();
+        let old = self
+            .attached
+            .get(&key)?
+            .and_then(|b| b.try_into().ok())
+            .map(u32::from_ne_bytes)
+            .unwrap_or_default();
         let new = old & 0xffff & !(3 << (2 * bank))
             | directions << (2 * bank)
             | (u32::from(own) + 1) << 16;
-        self.attached
-            .update(&key, &new.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| failed("attached", e))
+        self.attached.put(&key, &new.to_ne_bytes())
     }
 
     /// Forgets a cgroup that is no longer attached.
@@ -349,9 +360,8 @@ impl Store {
         let (mut live, mut dead) = (BTreeSet::new(), BTreeSet::new());
         for (cgroup, direction) in self.links() {
             let link = Link::open(link_path(&self.folder, cgroup, direction));
-            let of =
-                if link.is_ok_and(|link| link::is_live(&link)) { &mut live } else { &mut dead };
-            of.insert(cgroup);
+            let is_live = link.is_ok_and(|link| link::is_live(&link));
+            if is_live { &mut live } else { &mut dead }.insert(cgroup);
         }
         &live - &dead
     }
@@ -367,26 +377,14 @@ fn head_of(folder: &Path) -> Result<Head, Error> {
     if !map_path(folder, "head").exists() {
         return Ok(Head::default());
     }
-    let head = Store::map(folder, "head")?
-        .lookup(&[0; 4], MapFlags::ANY)
-        .map_err(|e| failed("head", e))?;
-    Ok(Head::from_bytes(&head.unwrap_or_default()))
-}
-
-/// The sources that were applied, as a bank's texts have them.
-fn sources_of(texts: &MapHandle, bank: u32) -> Result<Vec<Source>, Error> {
-    parse(&text_of(texts, bank)?)
+    Ok(Head::from_bytes(&Table::open(folder, "head")?.get(&[0; 4])?.unwrap_or_default()))
 }
 
 /// The bytes of a bank's texts.
-fn text_of(texts: &MapHandle, bank: u32) -> Result<Vec<u8>, Error> {
+fn text_of(texts: &Table, bank: u32) -> Result<Vec<u8>, Error> {
     let (mut text, mut length) = (Vec::new(), 0);
     for number in 0.. {
-        let Some(bytes) =
-            texts.lookup(&banked(bank, number), MapFlags::ANY).map_err(|e| failed("texts", e))?
-        else {
-            break;
-        };
+        let Some(bytes) = texts.get(&banked(bank, number))? else { break };
         length = u32::from_ne_bytes(bytes[..4].try_into().unwrap_or_default()) as usize;
         text.extend_from_slice(&bytes[4..]);
         if text.len() >= length {
@@ -406,25 +404,12 @@ fn parse(text: &[u8]) -> Result<Vec<Source>, Error> {
         return Ok(Vec::new());
     }
     let list: Vec<(String, String)> = serde_json::from_slice(text).map_err(|e| broken(&e))?;
-    let names = |skip: usize| -> Vec<String> {
-        // Names only; scopes across files are checked once all are read.
-        let others = list.iter().enumerate().filter(|(i, _)| *i != skip);
-        others
-            .flat_map(|(_, (_, text))| {
-                text.lines().filter_map(|l| l.strip_prefix("name = \"")?.strip_suffix('"'))
-            })
-            .map(String::from)
-            .collect()
+    let source = |(file, text): (String, String)| {
+        // Scopes across files were checked before they were applied.
+        let config = Config::parse_part(&file, &text).map_err(|e| broken(&e))?;
+        Ok(Source { file, config })
     };
-    list.iter()
-        .enumerate()
-        .map(|(i, (file, text))| {
-            let others = names(i);
-            let others: Vec<&str> = others.iter().map(String::as_str).collect();
-            let config = Config::parse(file, text, &others).map_err(|e| broken(&e))?;
-            Ok(Source { file: file.clone(), config })
-        })
-        .collect()
+    list.into_iter().map(source).collect()
 }
 
 /// The installed sources, for who looks at them again and again: parsed where they have changed.
@@ -452,7 +437,7 @@ impl Known {
         }
         let folder = folder(bpffs);
         match head_of(&folder)? {
-            Head { layout: LAYOUT, bank, .. } => text_of(&Store::map(&folder, "texts")?, bank & 1),
+            Head { layout: LAYOUT, bank, .. } => text_of(&Table::open(&folder, "texts")?, bank & 1),
             _ => Ok(Vec::new()),
         }
     }

@@ -8,10 +8,10 @@
 //! nothing (watches have run out), the hierarchy is examined at each call. Examinations take no
 //! more than 1 / ([`DEAR`] + 1) of a core beyond [`CREDIT`], however often cgroups come and go.
 
+use super::cgroup::below;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use std::fs;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,10 +79,7 @@ impl Watch {
                 }
             }
             // After its watch, so that nothing comes in between.
-            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-            open.extend(
-                below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()),
-            );
+            open.extend(below(&folder).map(|entry| entry.path()));
         }
     }
 
@@ -153,6 +150,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_folder_that_is_made_is_seen_at_once_and_a_removal_later() {

@@ -242,12 +242,11 @@ pub fn add(
 /// [`Error::NotRunning`] if there is no switch, [`Error::Refused`] if it has no such port, and the
 /// errors of [`apply`].
 pub fn remove(state: &State, name: &str, program: &dyn Fn() -> Command) -> Result<Done, Error> {
-    let absent = || Error::NotRunning(state.folder().to_path_buf());
     if !state.has("")? {
-        return Err(absent());
+        return Err(state.absent());
     }
     let _lock = state.lock_changes()?;
-    let mut config = installed(state)?.ok_or_else(absent)?;
+    let mut config = installed(state)?.ok_or_else(|| state.absent())?;
     let names: Vec<String> = config.ports.iter().map(|p| p.name.clone()).collect();
     config.ports.retain(|p| p.name != name);
     match config.ports.len() == names.len() {

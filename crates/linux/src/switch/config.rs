@@ -19,15 +19,16 @@
 
 use super::settings::Edge;
 use super::table;
+use crate::config::{Checked, written};
 use crate::dataplane::frame::Mac;
 use crate::dataplane::frame::neighbour::Guard;
 use crate::dataplane::port::shared::{QueueKind, SharedSettings};
 use crate::dataplane::port::vhost::VhostSettings;
 use crate::dataplane::vlan::{VlanSet, Vlans};
-use millpond_core::params::{Field, Params};
+use millpond_core::params::Field;
 use millpond_core::{Bytes, Rate, Time, choice, params};
 use millpond_port::layout::Sizes;
-use millpond_scenario::document::{Document, DocumentReader, Item, value_text};
+use millpond_scenario::document::{Document, DocumentReader};
 use millpond_scenario::{Errors, nearest};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -305,25 +306,19 @@ struct Taken {
 
 impl Taken {
     /// Reports what a port shares with one above, and takes the rest for it.
-    fn take<'a>(
-        &mut self,
-        r: &mut DocumentReader<'a>,
-        item: &Item<'a>,
-        port: &PortParams,
-        above: &[PortParams],
-    ) {
+    fn take(&mut self, r: &mut Checked<'_, '_>, port: &PortParams, above: &[PortParams]) {
         let place = above.len();
         if !self.names.insert(port.name.clone()) {
-            r.wrong(item, "name", format!("there is another port \"{}\" above", port.name), None);
+            r.wrong("name", format!("there is another port \"{}\" above", port.name));
         }
+        let key = if r.has("device") { "device" } else { "name" };
         let mut other = |key: &str, first: usize, what: &str| {
             if first < place {
                 let message = format!("port \"{}\" above has {what} already", above[first].name);
-                r.wrong(item, key, message, None);
+                r.wrong(key, message);
             }
         };
         if port.has_device() {
-            let key = if item.has("device") { "device" } else { "name" };
             let device = (port.device().to_string(), port.namespace.clone());
             other(key, *self.devices.entry(device).or_insert(place), "this interface");
         }
@@ -341,13 +336,12 @@ fn read_ports(r: &mut DocumentReader<'_>, config: &mut Config) {
     let mut taken = Taken::default();
     for mut item in r.tables("port") {
         let mut port = PortParams::default();
-        r.params(&mut item, &mut port);
-        r.finish(&item);
-        read_port(r, &item, &port);
-        workers::read_port(r, &item, &port, config.switch.workers);
-        taken.take(r, &item, &port, &config.ports);
+        let mut r = Checked::read(r, &mut item, &mut [&mut port]);
+        read_port(&mut r, &port);
+        workers::read_port(&mut r, &port, config.switch.workers);
+        taken.take(&mut r, &port, &config.ports);
         if config.ports.len() == PORTS_MAX {
-            r.wrong(&item, "name", format!("a switch has {PORTS_MAX} ports at most"), None);
+            r.wrong("name", format!("a switch has {PORTS_MAX} ports at most"));
         }
         config.ports.push(port);
     }
@@ -358,16 +352,15 @@ fn read_paths(r: &mut DocumentReader<'_>, config: &mut Config) {
     let (mut locals, mut ends) = (HashSet::new(), workers::Ends::default());
     for mut item in r.tables("path") {
         let mut path = PathParams::default();
-        r.params(&mut item, &mut path);
-        r.finish(&item);
-        read_path(r, &item, &path);
-        ends.take(r, &item, &path, config.switch.workers);
+        let mut r = Checked::read(r, &mut item, &mut [&mut path]);
+        read_path(&mut r, &path);
+        ends.take(&mut r, &path, config.switch.workers);
         let is_new = locals.insert((path.local.clone(), path.namespace.clone()));
-        if item.has("local") && !is_new {
-            r.wrong(&item, "local", "a path above has this address and port already", None);
+        if r.has("local") && !is_new {
+            r.wrong("local", "a path above has this address and port already");
         }
         if config.paths.len() == PATHS_MAX {
-            r.wrong(&item, "local", format!("a switch has {PATHS_MAX} paths at most"), None);
+            r.wrong("local", format!("a switch has {PATHS_MAX} paths at most"));
         }
         config.paths.push(path);
     }
@@ -379,67 +372,61 @@ fn read_peers(r: &mut DocumentReader<'_>, config: &mut Config) {
     let known: HashSet<&str> = names.iter().map(String::as_str).collect();
     for mut item in r.tables("peer") {
         let mut peer = PeerParams::default();
-        r.params(&mut item, &mut peer);
-        r.finish(&item);
-        match item.has("name") {
-            false => r.missing(&item, "name"),
+        let mut r = Checked::read(r, &mut item, &mut [&mut peer]);
+        match r.has("name") {
+            false => r.missing("name"),
             true => {
                 if !taken.insert(peer.name.clone()) {
                     let message = format!("there is another peer \"{}\" above", peer.name);
-                    r.wrong(&item, "name", message, None);
+                    r.wrong("name", message);
                 }
                 if !known.contains(peer.name.as_str()) {
                     let some = names.iter().map(String::as_str).take(PATHS_MAX);
                     let help =
                         nearest(&peer.name, some).map(|it| format!("did you mean \"{it}\"?"));
                     let message = format!("no path leads to \"{}\"", peer.name);
-                    r.wrong(&item, "name", message, help);
+                    r.reader.wrong(r.item, "name", message, help);
                 }
-                read_peer(r, &item, &peer);
+                read_peer(&mut r, &peer);
             }
         }
-        workers::read_peer(r, &item, &peer, config.switch.workers);
+        workers::read_peer(&mut r, &peer, config.switch.workers);
         config.peers.push(peer);
     }
 }
 
-fn read_port<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
-    read_name(r, item, port);
-    read_kind(r, item, port);
+fn read_port(r: &mut Checked<'_, '_>, port: &PortParams) {
+    read_name(r, port);
+    read_kind(r, port);
     if port.vlan.is_some() && port.trunk.is_some() {
         let help =
             "a port is of one VLAN, without tags, or of some, with tags: take one of the two away";
-        r.wrong(item, "trunk", "`vlan` is there as well", Some(help.into()));
+        r.wrong_help("trunk", "`vlan` is there as well", help);
     }
-    read_addresses(r, item, port);
+    read_addresses(r, port);
 }
 
-fn read_name<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
-    match item.has("name") {
-        false => r.missing(item, "name"),
+fn read_name(r: &mut Checked<'_, '_>, port: &PortParams) {
+    match r.has("name") {
+        false => r.missing("name"),
         true if port.name.is_empty() || port.name.len() > NAME_MAX => {
-            r.wrong(item, "name", format!("a name has 1 to {NAME_MAX} bytes"), None);
+            r.wrong("name", format!("a name has 1 to {NAME_MAX} bytes"));
         }
         true if port
             .name
             .contains(|c: char| c.is_control() || c.is_whitespace() || "/\"\\{}".contains(c)) =>
         {
-            r.wrong(
-                item,
-                "name",
-                "a name has no spaces, control characters, slashes, quotes or braces",
-                None,
-            );
+            r.wrong("name", "a name has no spaces, control characters, slashes, quotes or braces");
         }
         true => {}
     }
 }
 
 /// The keys that only ports of some kinds have.
-fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
-    let only = |keys: &[&'static str], kind: &str, r: &mut DocumentReader<'a>| {
-        for key in keys.iter().filter(|key| item.has(key)) {
-            r.wrong(item, key, format!("is for {kind} ports only"), None);
+fn read_kind(r: &mut Checked<'_, '_>, port: &PortParams) {
+    let only = |keys: &[&str], kind: &str, r: &mut Checked<'_, '_>| {
+        for key in r.written(keys) {
+            r.wrong(key, format!("is for {kind} ports only"));
         }
     };
     if port.kind != PortKind::Pcap {
@@ -448,29 +435,28 @@ fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     if port.has_device() {
         let device = port.device();
         if device.is_empty() || device.len() > 15 || device.contains(['/', ' ', ':', '\0']) {
-            let key = if item.has("device") { "device" } else { "name" };
+            let key = if r.has("device") { "device" } else { "name" };
             let help = "give the port a `device`, or a shorter name";
             let message = format!(
                 "\"{device}\" is no name of an interface: those have 1 to 15 bytes, no slash, \
                  colon or space"
             );
-            r.wrong(item, key, message, Some(help.into()));
+            r.wrong_help(key, message, help);
         }
     } else {
         only(&["device", "namespace"], "tap and af-packet", r);
         if port.kind == PortKind::Pcap && port.read.is_none() && port.write.is_none() {
-            r.missing(item, "read");
+            r.missing("read");
         }
     }
     if port.kind != PortKind::Tap {
         only(&["addresses", "shape", "source-guard"], "tap", r);
     } else if port.source_guard
-        && let Some(key) =
-            ["hardware-addresses", "addresses"].into_iter().find(|key| !item.has(key))
+        && let Some(key) = ["hardware-addresses", "addresses"].into_iter().find(|key| !r.has(key))
     {
         let message = format!("the guard has no `{key}` to compare frames with");
         let help = format!("give the port `{key}`, or take `source-guard` away");
-        r.wrong(item, "source-guard", message, Some(help));
+        r.wrong_help("source-guard", message, help);
     }
     if !port.has_device() && port.importance != ImportanceKind::None {
         let message = format!(
@@ -478,7 +464,7 @@ fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
              port is of kind {}",
             port.kind_name()
         );
-        r.wrong(item, "importance", message, Some("remove the key".into()));
+        r.wrong_help("importance", message, "remove the key");
     }
     if port.kind != PortKind::AfPacket {
         only(&["gate"], "af-packet", r);
@@ -492,30 +478,23 @@ fn read_kind<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams)
     }
     match port.kind {
         PortKind::Tap => {}
-        PortKind::Shared => read_shared(r, item, port),
-        PortKind::VhostUser => read_socket(r, item, port),
+        PortKind::Shared => read_shared(r, port),
+        PortKind::VhostUser => read_socket(r, port),
         PortKind::AfPacket | PortKind::Pcap => only(&["mtu"], "tap, shared and vhost-user", r),
     }
 }
 
-fn read_addresses<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+fn read_addresses(r: &mut Checked<'_, '_>, port: &PortParams) {
     for text in &port.hardware_addresses {
         match text.parse::<Mac>() {
             Ok(mac) if !mac.is_group() => {}
             Ok(_) => r.wrong(
-                item,
                 "hardware-addresses",
                 format!("\"{text}\" is a group's, and no frame comes from one"),
-                None,
             ),
             Err(why) => {
                 let message = format!("\"{text}\" is no hardware address: {why}");
-                r.wrong(
-                    item,
-                    "hardware-addresses",
-                    message,
-                    Some("write it as 02:00:00:00:00:01".into()),
-                );
+                r.wrong_help("hardware-addresses", message, "write it as 02:00:00:00:00:01");
             }
         }
     }
@@ -526,66 +505,56 @@ fn read_addresses<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortPa
         let fits = parts.is_some_and(|(a, prefix)| prefix <= if a.is_ipv4() { 32 } else { 128 });
         if !fits {
             let help = "write it as 10.0.0.1/24";
-            r.wrong(
-                item,
+            r.wrong_help(
                 "addresses",
                 format!("\"{address}\" is no address with a prefix length"),
-                Some(help.into()),
+                help,
             );
         }
     }
 }
 
-fn read_socket<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
+fn read_socket(r: &mut Checked<'_, '_>, port: &PortParams) {
     let path = port.socket.as_deref().unwrap_or("");
-    if !item.has("socket") {
-        r.missing(item, "socket");
+    if !r.has("socket") {
+        r.missing("socket");
     } else if !path.starts_with('/') || path.len() > SOCKET_MAX || path.contains('\0') {
         let message = format!(
             "\"{path}\" is no place for a socket: an absolute path of at most {SOCKET_MAX} bytes \
              is"
         );
-        r.wrong(item, "socket", message, None);
+        r.wrong("socket", message);
     }
 }
 
-fn read_shared<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, port: &PortParams) {
-    read_socket(r, item, port);
+fn read_shared(r: &mut Checked<'_, '_>, port: &PortParams) {
+    read_socket(r, port);
     for (key, value) in [("ring", port.ring), ("frames", port.frames)] {
         if !value.is_power_of_two() {
-            r.wrong(item, key, format!("{value} is no power of two"), None);
+            r.wrong(key, format!("{value} is no power of two"));
             return;
         }
     }
     if port.headroom.is_some_and(|headroom| headroom.0 > port.queue_memory.0 / 2) {
         let message = "headroom is more than half of queue-memory".to_string();
-        r.wrong(item, "headroom", message, None);
+        r.wrong("headroom", message);
     }
     if let Err(why) = port.shared().sizes.check() {
-        let key = ["flows", "frames", "ring", "mtu"]
-            .into_iter()
-            .find(|key| item.has(key))
-            .unwrap_or("name");
-        r.wrong(item, key, why, None);
+        let key =
+            ["flows", "frames", "ring", "mtu"].into_iter().find(|key| r.has(key)).unwrap_or("name");
+        r.wrong(key, why);
     }
 }
 
-fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams) {
-    for key in ["peer", "local", "remote"].into_iter().filter(|key| !item.has(key)) {
-        r.missing(item, key);
-    }
+fn read_path(r: &mut Checked<'_, '_>, path: &PathParams) {
+    r.need(&["peer", "local", "remote"]);
     let ends: Vec<Option<SocketAddr>> = [("local", &path.local), ("remote", &path.remote)]
         .into_iter()
         .map(|(key, text)| {
             let address = text.parse().ok();
-            if address.is_none() && item.has(key) {
+            if address.is_none() && r.has(key) {
                 let help = "write it as 192.0.2.1:4799 or [2001:db8::1]:4799";
-                r.wrong(
-                    item,
-                    key,
-                    format!("\"{text}\" is no address with a port"),
-                    Some(help.into()),
-                );
+                r.wrong_help(key, format!("\"{text}\" is no address with a port"), help);
             }
             address
         })
@@ -593,35 +562,26 @@ fn read_path<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, path: &PathParams)
     if let [Some(local), Some(remote)] = ends[..]
         && local.is_ipv4() != remote.is_ipv4()
     {
-        r.wrong(item, "remote", "one end is of IPv4 and the other of IPv6", None);
+        r.wrong("remote", "one end is of IPv4 and the other of IPv6");
     }
 }
 
-fn read_peer<'a>(r: &mut DocumentReader<'a>, item: &Item<'a>, peer: &PeerParams) {
-    for key in
-        ["overlay", "feedback", "pause-ttl", "hold-memory"].into_iter().filter(|key| item.has(key))
-    {
+fn read_peer(r: &mut Checked<'_, '_>, peer: &PeerParams) {
+    for key in r.written(&["overlay", "feedback", "pause-ttl", "hold-memory"]) {
         if peer.key.is_none() && (key != "overlay" || peer.overlay) {
             let help =
                 "give the peer a `key`: else whoever can forge its address could pause its flows";
-            r.wrong(
-                item,
-                key,
-                "the overlay needs a key that both switches have",
-                Some(help.into()),
-            );
+            r.wrong_help(key, "the overlay needs a key that both switches have", help);
         }
     }
     if peer.pause_ttl < peer.feedback + peer.feedback + peer.feedback + peer.feedback {
-        let key = if item.has("pause-ttl") { "pause-ttl" } else { "feedback" };
-        r.wrong(item, key, "pause-ttl is less than four times feedback", None);
+        let key = if r.has("pause-ttl") { "pause-ttl" } else { "feedback" };
+        r.wrong(key, "pause-ttl is less than four times feedback");
     }
     if peer.dead_after < peer.probe + peer.probe {
         r.wrong(
-            item,
-            if item.has("dead-after") { "dead-after" } else { "probe" },
+            if r.has("dead-after") { "dead-after" } else { "probe" },
             "dead-after is less than two probes",
-            None,
         );
     }
 }
@@ -674,15 +634,6 @@ impl Config {
         }
         out
     }
-}
-
-/// The keys that are not as by default.
-fn written(params: &dyn Params, default: &dyn Params) -> String {
-    let line = |(i, key): (usize, &millpond_core::params::Key)| {
-        let value = params.get(i);
-        (value != default.get(i)).then(|| format!("{} = {}\n", key.name(), value_text(&value)))
-    };
-    params.keys().iter().enumerate().filter_map(line).collect()
 }
 
 #[cfg(test)]

@@ -274,8 +274,7 @@ pub fn ask<T: DeserializeOwned>(state: &State, verb: &str, body: &str) -> Result
 pub fn mirror(state: &State, port: &str, out: &mut dyn Write) -> Result<(), Error> {
     let path = state.file("control.sock");
     let failed = |e: std::io::Error| Error::file(&path, e);
-    let absent = || Error::NotRunning(state.folder().to_path_buf());
-    let mut stream = connect(&path)?.ok_or_else(absent)?;
+    let mut stream = connect(&path)?.ok_or_else(|| state.absent())?;
     stream.write_all(format!("mirror\n{port}").as_bytes()).map_err(failed)?;
     stream.shutdown(Shutdown::Write).map_err(failed)?;
     let mut room = vec![0; 1 << 17];

@@ -9,25 +9,11 @@ use super::scheduling;
 use super::supervise::Restarts;
 use crate::dataplane::port::tap::TapSettings;
 use crate::dataplane::port::{AfPacket, Tap};
-use crate::limit::doctor::{Finding, State};
+use crate::limit::doctor::{Finding, State, read};
 use chrono::{DateTime, SecondsFormat};
 use millpond_worlds::namespace;
 use std::fs;
 use std::process::Command;
-
-fn finding(
-    what: &'static str,
-    fine: bool,
-    bad: State,
-    found: impl Into<String>,
-    cost: &'static str,
-) -> Finding {
-    Finding { what, state: if fine { State::Ok } else { bad }, found: found.into(), cost }
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_string()
-}
 
 /// Looks at everything.
 pub fn examine() -> Vec<Finding> {
@@ -40,21 +26,21 @@ pub fn examine() -> Vec<Finding> {
     let default = read("/proc/sys/net/ipv4/tcp_congestion_control");
     let told = |result: Result<(), String>| result.map_or_else(|e| e, |()| "tried: yes".into());
     vec![
-        finding(
+        Finding::new(
             "TAP with offloads",
             tap.is_ok(),
             State::Fatal,
             told(tap.as_ref().map(|_| ()).map_err(|e| e.to_string())),
             "no tap port can be made: load the module tun, run as root or with CAP_NET_ADMIN",
         ),
-        finding(
+        Finding::new(
             "packet sockets",
             packet.is_ok(),
             State::Lacking,
             told(packet.as_ref().map(|_| ()).map_err(|e| e.to_string())),
             "no af-packet port can be attached: CAP_NET_RAW, and CONFIG_PACKET in the kernel",
         ),
-        finding(
+        Finding::new(
             "namespaces",
             own.is_ok(),
             State::Lacking,
@@ -62,7 +48,7 @@ pub fn examine() -> Vec<Finding> {
             "ports must be in the switch's own network namespace: entering others takes \
              CAP_SYS_ADMIN",
         ),
-        finding(
+        Finding::new(
             "ip",
             ip.as_ref().is_ok_and(|o| o.status.success()),
             State::Lacking,
@@ -72,14 +58,14 @@ pub fn examine() -> Vec<Finding> {
             ),
             "`addresses` of tap ports cannot be set: install iproute2, or set them otherwise",
         ),
-        finding(
+        Finding::new(
             "cores",
             cores > 1,
             State::Lacking,
             cores.to_string(),
             "the poll loop takes turns with who sends and receives",
         ),
-        finding(
+        Finding::new(
             "congestion control",
             default != "bbr",
             State::Lacking,
@@ -109,14 +95,14 @@ pub fn examine_restarts(reading: &Reading) -> Option<Finding> {
     };
     let cost = "a switch that ends by itself forwards nothing until its supervisor starts it \
                 again: the log in the state folder has the reason";
-    Some(finding("restarts", count == 0, State::Lacking, found, cost))
+    Some(Finding::new("restarts", count == 0, State::Lacking, found, cost))
 }
 
 /// Looks at the ports of a running switch for loops.
 pub fn examine_ports(reading: &Reading) -> Finding {
     let notes: Vec<String> = reading.ports.iter().filter_map(PortReading::loop_note).collect();
     let found = if notes.is_empty() { "none".into() } else { notes.join("; ") };
-    finding(
+    Finding::new(
         "loops",
         notes.is_empty(),
         State::Lacking,
@@ -154,7 +140,7 @@ pub fn examine_config(config: &Config) -> Vec<Finding> {
         true => "every tenant's port names its own".into(),
         false => format!("none at {}", list(&open)),
     };
-    let addresses = finding(
+    let addresses = Finding::new(
         "hardware addresses",
         open.is_empty(),
         State::Lacking,
@@ -218,7 +204,7 @@ fn underlay(
     let names: Vec<&str> = found.iter().map(String::as_str).collect();
     let is_fine = names.is_empty();
     let told = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
-    (!places.is_empty()).then(|| finding(what, is_fine, State::Lacking, told, cost))
+    (!places.is_empty()).then(|| Finding::new(what, is_fine, State::Lacking, told, cost))
 }
 
 #[cfg(test)]

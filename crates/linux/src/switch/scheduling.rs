@@ -80,14 +80,14 @@ pub(super) fn examine(pid: u32) -> Option<Finding> {
         format!("on a processor for {:.0} % of the time in which it could run", 100.0 * share)
     });
     let is_fine = !shared && share.is_none_or(|share| share >= ENOUGH);
-    Some(Finding {
-        what: "processor",
-        state: if is_fine { State::Ok } else { State::Lacking },
-        found: format!("{group}, nice {nice}; {got}"),
-        cost: "frames wait while the switch does, and are lost beyond its queues: start it by \
-               `apply` or as a service, raise its priority (Nice=, CPUWeight=), or leave it a \
-               processor",
-    })
+    Some(Finding::new(
+        "processor",
+        is_fine,
+        State::Lacking,
+        format!("{group}, nice {nice}; {got}"),
+        "frames wait while the switch does, and are lost beyond its queues: start it by `apply` or \
+         as a service, raise its priority (Nice=, CPUWeight=), or leave it a processor",
+    ))
 }
 
 #[cfg(test)]

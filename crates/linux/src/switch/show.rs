@@ -9,7 +9,9 @@ use super::reading::{
     AddressReading, FlowReading, PathReading, PortReading, Reading, WorkerReading,
 };
 use super::state::{State, UNSAVED};
+use crate::dataplane::counters;
 use crate::dataplane::port::{shared, vhost};
+use serde::de::DeserializeOwned;
 use std::fmt::Write;
 
 mod importance;
@@ -20,7 +22,7 @@ mod metrics;
 /// # Errors
 /// [`Error::NotRunning`] if no switch runs, and the errors of [`control::ask`].
 pub fn read(state: &State) -> Result<Reading, Error> {
-    control::ask(state, "show", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+    asked(state, "show")
 }
 
 /// Asks the running switch for the port or peer behind which each address is.
@@ -28,8 +30,7 @@ pub fn read(state: &State) -> Result<Reading, Error> {
 /// # Errors
 /// As [`read`].
 pub fn read_addresses(state: &State) -> Result<Vec<AddressReading>, Error> {
-    control::ask(state, "addresses", "")?
-        .ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+    asked(state, "addresses")
 }
 
 /// Asks the running switch for the flows that go to peers.
@@ -37,7 +38,35 @@ pub fn read_addresses(state: &State) -> Result<Vec<AddressReading>, Error> {
 /// # Errors
 /// As [`read`].
 pub fn read_flows(state: &State) -> Result<Vec<FlowReading>, Error> {
-    control::ask(state, "flows", "")?.ok_or_else(|| Error::NotRunning(state.folder().to_path_buf()))
+    asked(state, "flows")
+}
+
+fn asked<T: DeserializeOwned>(state: &State, verb: &str) -> Result<T, Error> {
+    control::ask(state, verb, "")?.ok_or_else(|| state.absent())
+}
+
+/// Widths of columns; a negative one is of text, which begins at the left.
+type Widths<const N: usize> = [isize; N];
+const ADDRESSES: Widths<4> = [5, -17, -20, 9];
+const FLOWS: Widths<7> = [-12, 5, -28, -28, 5, 14, 9];
+const PORTS: Widths<10> = [-14, -10, -15, 6, 5, 12, 12, 10, 10, 9];
+const PATHS: Widths<10> = [-10, 5, -21, -8, 9, 9, 6, 11, 11, 8];
+
+/// Writes a line of a table.
+fn line<const N: usize>(out: &mut String, widths: Widths<N>, cells: [String; N]) {
+    let cell = |(width, cell): (isize, String)| match (width < 0, width.unsigned_abs()) {
+        (true, width) => format!("{cell:<width$}"),
+        (false, width) => format!("{cell:>width$}"),
+    };
+    let cells: Vec<String> = widths.into_iter().zip(cells).map(cell).collect();
+    *out += &cells.join(" ");
+    out.push('\n');
+}
+
+/// Writes the heads of a table's columns.
+fn heads<const N: usize>(out: &mut String, widths: Widths<N>, heads: &str) {
+    let mut heads = heads.split('|').map(String::from);
+    line(out, widths, std::array::from_fn(|_| heads.next().unwrap_or_default()));
 }
 
 fn vlan_text(vlan: Option<u16>) -> String {
@@ -46,37 +75,28 @@ fn vlan_text(vlan: Option<u16>) -> String {
 
 /// For people.
 pub fn address_table(addresses: &[AddressReading]) -> String {
-    let mut out = format!("{:>5} {:<17} {:<20} {:>9}\n", "vlan", "address", "behind", "silent s");
+    let mut out = String::new();
+    heads(&mut out, ADDRESSES, "vlan|address|behind|silent s");
     for it in addresses {
         let behind = match (&it.port, &it.peer) {
             (Some(port), _) => format!("port {port}"),
             (None, peer) => format!("peer {}", peer.as_deref().unwrap_or("?")),
         };
         let silent = it.silent_s.map_or("named".to_string(), |s| format!("{s:.1}"));
-        let _ =
-            writeln!(out, "{:>5} {:<17} {behind:<20} {silent:>9}", vlan_text(it.vlan), it.address);
+        line(&mut out, ADDRESSES, [vlan_text(it.vlan), it.address.clone(), behind, silent]);
     }
     out
 }
 
 /// For people.
 pub fn flow_table(flows: &[FlowReading]) -> String {
-    let mut out = format!(
-        "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9}\n",
-        "to", "vlan", "from", "to", "label", "bytes", "silent s"
-    );
+    let mut out = String::new();
+    heads(&mut out, FLOWS, "to|vlan|from|to|label|bytes|silent s");
     for f in flows {
-        let _ = writeln!(
-            out,
-            "{:<12} {:>5} {:<28} {:<28} {:>5} {:>14} {:>9.1}",
-            f.peer,
-            vlan_text(f.vlan),
-            f.source,
-            f.destination,
-            f.label,
-            f.bytes,
-            f.silent_s
-        );
+        let [peer, from, to] = [&f.peer, &f.source, &f.destination].map(String::clone);
+        let (label, bytes) = (f.label.to_string(), f.bytes.to_string());
+        let silent = format!("{:.1}", f.silent_s);
+        line(&mut out, FLOWS, [peer, vlan_text(f.vlan), from, to, label, bytes, silent]);
     }
     out
 }
@@ -84,20 +104,14 @@ pub fn flow_table(flows: &[FlowReading]) -> String {
 /// The lines about an application.
 fn shared_lines(out: &mut String, shared: &shared::Reading) {
     let who = shared.pid.map_or("no application".to_string(), |pid| format!("application {pid}"));
+    let shared::Reading { flows, told: stopped, paused, .. } = shared;
+    let shared::Reading { waiting_frames, waiting_bytes, .. } = shared;
+    let shared::Reading { memory, peak_bytes, pauses, resumes, .. } = shared;
     let _ = writeln!(
         out,
-        "  {who}; {} flows to it, {} of them paused; {} of its own paused",
-        shared.flows, shared.told, shared.paused
-    );
-    let _ = writeln!(
-        out,
-        "  {} frames wait, {} of {} bytes (at most {}); {} pauses, {} resumes",
-        shared.waiting_frames,
-        shared.waiting_bytes,
-        shared.memory,
-        shared.peak_bytes,
-        shared.pauses,
-        shared.resumes
+        "  {who}; {flows} flows to it, {stopped} of them paused; {paused} of its own paused\n  \
+         {waiting_frames} frames wait, {waiting_bytes} of {memory} bytes (at most {peak_bytes}); \
+         {pauses} pauses, {resumes} resumes"
     );
 }
 
@@ -119,27 +133,21 @@ fn guest_lines(out: &mut String, guest: &vhost::Reading) {
 
 /// The lines about the overlay with a peer.
 fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
-    let (said, heard) = (overlay.said, overlay.heard);
     if !overlay.speaks {
         let _ = writeln!(out, "overlay with {name}: not met yet");
         return;
     }
+    let ([pauses, refreshes, resumes], heard) = (overlay.said, overlay.heard);
+    let overlay::Reading { told: stopped, held, paused, .. } = overlay;
+    let overlay::Reading { waiting_frames, waiting_bytes, .. } = overlay;
+    let overlay::Reading { peak_bytes, lost, failed, .. } = overlay;
     let _ = writeln!(
         out,
-        "overlay with {name}: {} paused there, {} held here by it; sent {} pauses, {} refreshes, \
-         {} resumes; heard {}, {}, {}",
-        overlay.told, overlay.held, said[0], said[1], said[2], heard[0], heard[1], heard[2]
-    );
-    let _ = writeln!(
-        out,
-        "  {} flows of applications paused; {} frames wait, {} bytes (at most {}), {} lost, {} \
-         failed",
-        overlay.paused,
-        overlay.waiting_frames,
-        overlay.waiting_bytes,
-        overlay.peak_bytes,
-        overlay.lost,
-        overlay.failed
+        "overlay with {name}: {stopped} paused there, {held} held here by it; sent {pauses} \
+         pauses, {refreshes} refreshes, {resumes} resumes; heard {}, {}, {}\n  {paused} flows of \
+         applications paused; {waiting_frames} frames wait, {waiting_bytes} bytes (at most \
+         {peak_bytes}), {lost} lost, {failed} failed",
+        heard[0], heard[1], heard[2]
     );
     let refused = [
         ("forged", overlay.forged),
@@ -155,51 +163,18 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
 impl Reading {
     /// For people; rates over the time since `before`.
     pub fn table(&self, before: Option<&Reading>) -> String {
+        let before = before.filter(|b| b.pid == self.pid);
         let mut out = format!(
             "switch {}, up {:.0} s, {} addresses, {} flows to peers, {} from them, {} buffers in \
              use\n",
             self.pid, self.uptime_s, self.addresses, self.flows, self.flows_received, self.buffers
         );
-        let _ = writeln!(
-            out,
-            "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
-            "port",
-            "kind",
-            "device",
-            "mtu",
-            "vlan",
-            "in frames",
-            "out frames",
-            "in Gb/s",
-            "out Gb/s",
-            "dropped"
-        );
+        let names = "port|kind|device|mtu|vlan|in frames|out frames|in Gb/s|out Gb/s|dropped";
+        heads(&mut out, PORTS, names);
+        let seconds = before.map_or(0.0, |b| self.uptime_s - b.uptime_s);
         for port in &self.ports {
-            let old = before
-                .filter(|b| b.pid == self.pid)
-                .and_then(|b| b.ports.iter().find(|p| p.name == port.name));
-            let seconds = before.map_or(0.0, |b| self.uptime_s - b.uptime_s);
-            let rate = |now: u64, then: Option<u64>| match then {
-                Some(then) if seconds > 0.0 => {
-                    format!("{:.3}", now.saturating_sub(then) as f64 * 8e-9 / seconds)
-                }
-                _ => "-".to_string(),
-            };
-            let c = &port.counters;
-            let _ = writeln!(
-                out,
-                "{:<14} {:<10} {:<15} {:>6} {:>5} {:>12} {:>12} {:>10} {:>10} {:>9}",
-                port.name,
-                port.kind,
-                port.device,
-                port.mtu,
-                if port.trunk.is_empty() { vlan_text(port.vlan) } else { "trunk".into() },
-                c.received,
-                c.sent,
-                rate(c.received_bytes, old.map(|o| o.counters.received_bytes)),
-                rate(c.sent_bytes, old.map(|o| o.counters.sent_bytes)),
-                c.dropped.values().sum::<u64>(),
-            );
+            let old = before.and_then(|b| b.ports.iter().find(|p| p.name == port.name));
+            port.line(&mut out, old.map(|old| &old.counters), seconds);
             port_lines(&mut out, port);
         }
         if let Some(reason) = &self.unsaved {
@@ -229,22 +204,10 @@ impl Reading {
         if self.paths.is_empty() {
             return;
         }
-        let _ = writeln!(
-            out,
-            "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
-            "path to",
-            "label",
-            "from",
-            "state",
-            "delay us",
-            "answers %",
-            "frame",
-            "in packets",
-            "out packets",
-            "dropped"
-        );
-        let old = before.filter(|b| b.pid == self.pid);
-        self.paths.iter().for_each(|path| path_lines(path, old, out));
+        let names =
+            "path to|label|from|state|delay us|answers %|frame|in packets|out packets|dropped";
+        heads(out, PATHS, names);
+        self.paths.iter().for_each(|path| path_lines(path, before, out));
         let mut open: Vec<&str> =
             self.paths.iter().filter(|p| !p.health.is_sealed).map(|p| &p.peer[..]).collect();
         open.dedup();
@@ -267,6 +230,26 @@ impl Reading {
         for (reason, count) in &e.dropped {
             let _ = writeln!(out, "  dropped, {reason}: {count}");
         }
+    }
+}
+
+impl PortReading {
+    /// Writes the line of a port, with rates since an earlier reading.
+    fn line(&self, out: &mut String, old: Option<&counters::Reading>, seconds: f64) {
+        let rate = |now: u64, then: Option<u64>| match then {
+            Some(then) if seconds > 0.0 => {
+                format!("{:.3}", now.saturating_sub(then) as f64 * 8e-9 / seconds)
+            }
+            _ => "-".to_string(),
+        };
+        let (c, dropped) = (&self.counters, self.counters.dropped.values().sum::<u64>());
+        let [name, kind, device] = [&self.name, &self.kind, &self.device].map(String::clone);
+        let vlan = if self.trunk.is_empty() { vlan_text(self.vlan) } else { "trunk".into() };
+        let [received, sent, dropped] = [c.received, c.sent, dropped].map(|n| n.to_string());
+        let arrived = rate(c.received_bytes, old.map(|old| old.received_bytes));
+        let left = rate(c.sent_bytes, old.map(|old| old.sent_bytes));
+        let mtu = self.mtu.to_string();
+        line(out, PORTS, [name, kind, device, mtu, vlan, received, sent, arrived, left, dropped]);
     }
 }
 
@@ -316,20 +299,11 @@ fn path_lines(path: &PathReading, before: Option<&Reading>, out: &mut String) {
     let old = before.and_then(|b| b.paths.iter().find(same));
     let answers = old.and_then(|old| health.answered_since(&old.health));
     let answers = answers.map_or("-".to_string(), |part| format!("{:.0}", 100.0 * part));
-    let _ = writeln!(
-        out,
-        "{:<10} {:>5} {:<21} {:<8} {:>9} {:>9} {:>6} {:>11} {:>11} {:>8}",
-        path.peer,
-        path.label,
-        path.local,
-        health.state,
-        delay,
-        answers,
-        health.size,
-        c.received,
-        c.sent,
-        dropped
-    );
+    let [peer, local] = [&path.peer, &path.local].map(String::clone);
+    let (label, state, size) = (path.label.to_string(), health.state.to_string(), health.size);
+    let [received, sent, dropped] = [c.received, c.sent, dropped].map(|n| n.to_string());
+    let size = size.to_string();
+    line(out, PATHS, [peer, label, local, state, delay, answers, size, received, sent, dropped]);
     if let Some(reason) = &path.reason {
         let _ = writeln!(out, "  waits: {reason}");
     }

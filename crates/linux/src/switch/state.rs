@@ -89,6 +89,10 @@ impl State {
     pub fn at(folder: &Path) -> State {
         State { folder: folder.to_path_buf() }
     }
+    /// The error of a switch that is not here.
+    pub fn absent(&self) -> Error {
+        Error::NotRunning(self.folder.clone())
+    }
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -77,11 +77,11 @@ mod tests {
     use std::time::Duration;
 
     /// A queue that one host has, with these counts of packets of 1000 bytes.
-    fn queue(direction: &'static str, packets: u64, dropped: u64) -> QueueReading {
+    fn queue(direction: &str, packets: u64, dropped: u64) -> QueueReading {
         let mut queue = QueueReading::default();
-        (queue.direction, queue.packets, queue.dropped) = (direction, packets, dropped);
+        (queue.direction, queue.packets, queue.dropped) = (direction.into(), packets, dropped);
         (queue.bytes, queue.dropped_bytes) = (packets * 1000, dropped * 1000);
-        (queue.credit_mean, queue.credit_unit) = (Some(packets as f64), "bytes");
+        (queue.credit_mean, queue.credit_unit) = (Some(packets as f64), "bytes".into());
         queue
     }
 

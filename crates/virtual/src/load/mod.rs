@@ -31,6 +31,7 @@ use millpond_lab::load::ledger::Ledger;
 use millpond_lab::load::{Counts, Sink};
 use millpond_scenario::plan::Plan;
 use millpond_sim::samples::Chosen;
+use reports::From;
 use sampling::Sampling;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -106,6 +107,9 @@ pub struct Load<'a> {
     /// Hosts whose counters are missing, once they were asked for.
     left: Option<u32>,
     ended: Option<Time>,
+    /// The time of what happens, and what it orders.
+    now: Time,
+    orders: Orders,
 }
 
 impl<'a> Load<'a> {
@@ -134,6 +138,8 @@ impl<'a> Load<'a> {
             counters: Counters::new(),
             left: None,
             ended: None,
+            now: Time::ZERO,
+            orders: Orders::new(),
         }
     }
 
@@ -157,28 +163,33 @@ impl<'a> Load<'a> {
     /// Does the next thing that is due by `now`.
     pub fn on_time(&mut self, now: Time, orders: &mut Orders) {
         let Some(next) = self.next().filter(|next| *next <= now) else { return };
+        self.now = now;
         if self.next_timer() != Some(next) {
             let mut starts = Vec::new();
             self.ledger.agenda.take(&mut starts);
-            starts.into_iter().for_each(|opening| self.begin(now, opening, orders));
-            return;
+            starts.into_iter().for_each(|opening| self.begin(opening));
+        } else if let Some(Reverse((_, timer))) = self.timers.pop() {
+            self.on_timer(next, timer);
         }
-        let Some(Reverse((_, timer))) = self.timers.pop() else { return };
+        orders.append(&mut self.orders);
+    }
+
+    fn on_timer(&mut self, at: Time, timer: Timer) {
         match timer {
-            Timer::Horizon => self.stop(now, orders),
-            Timer::WarmUp => self.sample_all(now, Sampling::Read(next), orders),
+            Timer::Horizon => self.end(),
+            Timer::WarmUp => self.sample_all(Sampling::Read(at)),
             Timer::Goodput => {
-                self.sample_all(now, Sampling::Read(next), orders);
+                self.sample_all(Sampling::Read(at));
                 if let Some(period) = self.plan.capture.goodput {
-                    self.set_timer(next.saturating_add(period), Timer::Goodput);
+                    self.set_timer(at.saturating_add(period), Timer::Goodput);
                 }
             }
-            Timer::Connections => self.sample_connections(now, next, orders),
-            Timer::Probes => self.open_probes(now, orders),
-            Timer::Cease(number) => self.cease(now, number, orders),
-            Timer::Answer(number) => self.answer(now, number, orders),
-            Timer::Ask(number) => self.ask(now, number, orders),
-            Timer::Sweep(number) => self.sweep(now, number, orders),
+            Timer::Connections => self.sample_connections(at),
+            Timer::Probes => self.open_probes(),
+            Timer::Cease(number) => self.cease(number),
+            Timer::Answer(number) => self.answer(number),
+            Timer::Ask(number) => self.ask(number),
+            Timer::Sweep(number) => self.sweep(number),
         }
     }
 
@@ -188,14 +199,16 @@ impl<'a> Load<'a> {
         now: Time,
         host: u32,
         report: Report,
-        (orders, sink): (&mut Orders, &mut dyn Sink),
+        sink: &mut dyn Sink,
+        orders: &mut Orders,
     ) {
+        self.now = now;
         match report {
             Report::Sampled { connection, is_server, received, unsent, info } => {
                 let side = if is_server { Side::Server } else { Side::Client };
                 let info = TcpInfo::parse(&info);
                 let end = sampling::Sampled { connection, side, received, unsent, info };
-                self.on_sampled(now, host, &end, (orders, sink));
+                self.on_sampled(host, &end, sink);
             }
             Report::SampleEnds => self.on_sample_ends(host, sink),
             Report::Counters(list) => {
@@ -211,18 +224,17 @@ impl<'a> Load<'a> {
             }
             // The run has ended before.
             _ if self.ended.is_some_and(|ended| now >= ended) => {}
-            Report::Opened { connection } => self.on_opened(now, connection),
+            Report::Opened { connection } => self.on_opened(connection),
             Report::Received { connection, info } => {
-                self.on_received(now, host, (connection, &info), (orders, sink));
+                self.on_received(From { host, connection, info: &info }, sink);
             }
             Report::Acknowledged { connection, info, .. } => {
-                self.on_acknowledged(now, host, (connection, &info), (orders, sink));
+                self.on_acknowledged(From { host, connection, info: &info }, sink);
             }
-            Report::Failed { connection, errno } => {
-                self.on_failed(now, host, (connection, errno), orders);
-            }
+            Report::Failed { connection, errno } => self.on_failed(host, connection, errno),
             Report::Hello | Report::Ready | Report::Output { .. } | Report::Exited { .. } => {}
         }
+        orders.append(&mut self.orders);
     }
 
     /// Whether every flow of the plan is over.
@@ -242,24 +254,40 @@ impl<'a> Load<'a> {
 
     /// The run ends at `now`: asks agents for how their connections stand.
     pub fn stop(&mut self, now: Time, orders: &mut Orders) {
+        self.now = now;
+        self.end();
+        orders.append(&mut self.orders);
+    }
+
+    fn end(&mut self) {
         if self.ended.is_some() {
             return;
         }
-        let ended = now.min(self.plan.horizon);
+        let ended = self.now.min(self.plan.horizon);
         self.ended = Some(ended);
-        self.sample_all(now, Sampling::End(ended), orders);
+        self.sample_all(Sampling::End(ended));
         if self.plan.programs.is_empty() && self.plan.limits.is_empty() {
-            self.ask_counters(now, orders);
+            self.count_all();
         }
     }
 
     /// All is over, programs too: asks agents for their kernels' counters.
     pub fn ask_counters(&mut self, now: Time, orders: &mut Orders) {
+        self.now = now;
+        self.count_all();
+        orders.append(&mut self.orders);
+    }
+
+    fn count_all(&mut self) {
         if self.left.is_none() {
             let kernels = kernels(self.plan);
-            kernels.clone().for_each(|host| order(now, host, &Order::Count, orders));
+            kernels.clone().for_each(|host| self.order(host, &Order::Count));
             self.left = Some(kernels.count() as u32);
         }
+    }
+
+    fn order(&mut self, host: u32, order: &Order) {
+        self.orders.push((self.now, host, wire::bytes(order)));
     }
 
     /// The run is over: hands over the records of what is not, and returns the counts. Segments
@@ -268,10 +296,7 @@ impl<'a> Load<'a> {
         let end = self.ended.unwrap_or(now).min(self.plan.horizon);
         for it in self.connections.values() {
             self.ledger.leave(end, it);
-            [Some(&it.client), it.server.as_ref()]
-                .into_iter()
-                .flatten()
-                .for_each(|end| self.ledger.close(&end.socket.info));
+            it.ends().for_each(|end| self.ledger.close(&end.socket.info));
         }
         let mut counts = self.ledger.conclude(end, sink);
         counts.sampled = self.chosen.take().map(Chosen::flows).unwrap_or_default();
@@ -285,9 +310,4 @@ impl<'a> Load<'a> {
 /// The hosts of a plan that are kernels, in ascending order.
 pub fn kernels(plan: &Plan) -> impl Iterator<Item = u32> + Clone + '_ {
     (0..plan.topology.hosts).filter(|host| plan.host.is_linux(*host))
-}
-
-/// An order of one message.
-fn order(at: Time, host: u32, order: &Order, orders: &mut Orders) {
-    orders.push((at, host, wire::bytes(order)));
 }

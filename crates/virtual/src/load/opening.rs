@@ -1,7 +1,6 @@
 //! Flows open connections, and probes and servers send when it is time.
 
-use super::{Connection, Load, PORT, Remote, Timer, order};
-use crate::calendar::Orders;
+use super::{Connection, Load, PORT, Remote, Timer};
 use millpond_agent::wire::Order;
 use millpond_core::Time;
 use millpond_lab::address;
@@ -15,9 +14,9 @@ fn address(host: u32) -> [u8; 4] {
 
 impl Load<'_> {
     /// Counts a flow's start, and opens its connection.
-    pub(super) fn begin(&mut self, now: Time, opening: Opening, orders: &mut Orders) {
+    pub(super) fn begin(&mut self, opening: Opening) {
         self.ledger.begin();
-        self.open(now, opening, orders);
+        self.open(opening);
         if let Role::Rpc { stop, .. } = opening.role
             && stop < self.plan.horizon
         {
@@ -26,7 +25,7 @@ impl Load<'_> {
     }
 
     /// Has both ends make a connection, unless no port of the client's host is free.
-    pub(super) fn open(&mut self, now: Time, opening: Opening, orders: &mut Orders) {
+    pub(super) fn open(&mut self, opening: Opening) {
         let Opening { flow, class, src, dst, bytes, role, .. } = opening;
         let last = PORT + self.plan.traffic.classes.len() as u16;
         let mut free = ports(flow, PORT..last).filter(|port| !self.ports.contains(&(src, *port)));
@@ -53,46 +52,45 @@ impl Load<'_> {
             answer: if is_exchange && thinks { 0 } else { answer },
             is_watched: is_exchange,
         };
-        order(now, dst, &awaits, orders);
+        self.order(dst, &awaits);
         let calls = matches!(role, Role::Rpc { .. });
         let to = address(dst);
         let opens = Order::Open { connection: flow, from, to, port, send, receive, calls };
-        order(now, src, &opens, orders);
+        self.order(src, &opens);
     }
 
     /// Opens the connections of probes, which ask when they are due.
-    pub(super) fn open_probes(&mut self, now: Time, orders: &mut Orders) {
+    pub(super) fn open_probes(&mut self) {
         for opening in self.ledger.agenda.probes() {
-            self.open(now, opening, orders);
+            self.open(opening);
             self.set_timer(opening.start, Timer::Ask(opening.flow));
         }
     }
 
     /// A probe asks, as it is due.
-    pub(super) fn ask(&mut self, now: Time, number: u32, orders: &mut Orders) {
+    pub(super) fn ask(&mut self, number: u32) {
         let Some(it) = self.connections.get_mut(&number) else { return };
-        it.asked = now;
+        it.asked = self.now;
         let Opening { src, bytes, .. } = it.opening;
         let sends =
             Order::Send { connection: number, send: bytes, receive: bytes, is_watched: false };
-        order(now, src, &sends, orders);
+        self.order(src, &sends);
     }
 
     /// A connection makes no further calls.
-    pub(super) fn cease(&mut self, now: Time, number: u32, orders: &mut Orders) {
+    pub(super) fn cease(&mut self, number: u32) {
         if let Some(it) = self.connections.get(&number) {
-            order(now, it.opening.src, &Order::Cease { connection: number }, orders);
+            self.order(it.opening.src, &Order::Cease { connection: number });
         }
     }
 
     /// A server has thought, and answers.
-    pub(super) fn answer(&mut self, now: Time, number: u32, orders: &mut Orders) {
+    pub(super) fn answer(&mut self, number: u32) {
         let Some(it) = self.connections.get_mut(&number) else { return };
-        let send = it.answer();
+        let (dst, send) = (it.opening.dst, it.answer());
         let Some(server) = &mut it.server else { return };
-        server.first_sent = Some(now);
+        server.first_sent = Some(self.now);
         server.socket.unacknowledged = send;
-        let sends = Order::Send { connection: number, send, receive: 0, is_watched: true };
-        order(now, it.opening.dst, &sends, orders);
+        self.order(dst, &Order::Send { connection: number, send, receive: 0, is_watched: true });
     }
 }

@@ -1,12 +1,12 @@
 //! The reports of agents about connections: opened, complete, acknowledged, failed.
 
-use super::{Connection, Load, Timer, order};
-use crate::calendar::Orders;
+use super::{Connection, Load, Timer};
 use millpond_agent::wire::Order;
 use millpond_core::Time;
 use millpond_lab::load::Sink;
 use millpond_lab::load::connection::{Opening, Role, Side};
 use millpond_lab::load::info::TcpInfo;
+use millpond_lab::load::ledger::Follows;
 use std::io::{Error, ErrorKind};
 
 /// How long after a delivery the world looks for an acknowledgement that has no time stamp.
@@ -17,161 +17,110 @@ fn side(connection: &Connection, host: u32) -> Side {
     if connection.opening.dst == host { Side::Server } else { Side::Client }
 }
 
+/// An end of a connection that reports.
+pub(super) struct From<'r> {
+    pub host: u32,
+    pub connection: u32,
+    /// Its `struct tcp_info`.
+    pub info: &'r [u8],
+}
+
 impl Load<'_> {
-    pub(super) fn on_opened(&mut self, now: Time, number: u32) {
+    pub(super) fn on_opened(&mut self, number: u32) {
         let Some(it) = self.connections.get_mut(&number) else { return };
         it.is_open = true;
         if it.client.to_send > 0 {
-            it.client.first_sent = Some(now);
+            it.client.first_sent = Some(self.now);
             it.client.socket.unacknowledged = std::mem::take(&mut it.client.to_send);
         }
     }
 
     /// An end has all bytes of a message.
-    pub(super) fn on_received(
-        &mut self,
-        now: Time,
-        host: u32,
-        (number, info): (u32, &[u8]),
-        (orders, sink): (&mut Orders, &mut dyn Sink),
-    ) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let (side, role) = (side(it, host), it.opening.role);
+    pub(super) fn on_received(&mut self, from: From<'_>, sink: &mut dyn Sink) {
+        let Some(it) = self.connections.get_mut(&from.connection) else { return };
+        let side = side(it, from.host);
         let message = if side == Side::Client { it.answer() } else { it.opening.bytes };
         let Some(end) = it.end_mut(side) else { return };
-        end.socket.info = TcpInfo::parse(info);
+        end.socket.info = TcpInfo::parse(from.info);
         end.socket.whole += message;
         let received = end.socket.whole;
-        self.count(now, (number, side), received);
-        match (role, side) {
-            (Role::OneWay | Role::Shuffle { .. }, _) | (Role::Exchange { .. }, Side::Client) => {
-                self.deliver(now, number, (orders, sink));
+        self.count(self.now, from.connection, side, received);
+        self.go_on(from.connection, side, sink);
+    }
+
+    /// Goes on after a complete message. Answers and calls are agents' own.
+    fn go_on(&mut self, number: u32, side: Side, sink: &mut dyn Sink) {
+        let now = self.now;
+        let Some(it) = self.connections.get_mut(&number) else { return };
+        let follows = self.ledger.received(now, it, side, sink);
+        if (matches!(it.opening.role, Role::Exchange { .. }), side) == (true, Side::Server) {
+            it.client.socket.unacknowledged = 0;
+        }
+        match follows {
+            Follows::Delivery => self.settle(number, sink),
+            Follows::Answer => {
+                let bytes = it.answer();
+                let Some(server) = &mut it.server else { return };
+                server.first_sent = server.first_sent.or(Some(now));
+                server.socket.unacknowledged = bytes;
             }
-            (Role::Exchange { .. }, Side::Server) => self.asked(now, number),
-            (Role::Rpc { .. }, Side::Server) => self.answered(now, number),
-            (Role::Rpc { .. }, Side::Client) => self.called(now, number, (orders, sink)),
-            (Role::Probe { .. }, Side::Client) => self.probed(now, number, (orders, sink)),
-            (Role::Probe { .. }, Side::Server) => {}
-        }
-    }
-
-    fn deliver(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        self.ledger.deliver(now, it, sink);
-        self.settle(now, number, (orders, sink));
-    }
-
-    /// A server has all of a request.
-    fn asked(&mut self, now: Time, number: u32) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        it.answers = true;
-        it.client.socket.unacknowledged = 0;
-        match self.ledger.recorder.thinks(it.opening.class, it.opening.flow + 1) {
-            Time::ZERO => self.answered(now, number),
-            time => self.set_timer(now.saturating_add(time), Timer::Answer(number)),
-        }
-    }
-
-    /// An agent has answered by itself.
-    fn answered(&mut self, now: Time, number: u32) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let bytes = it.answer();
-        let Some(server) = &mut it.server else { return };
-        server.first_sent = server.first_sent.or(Some(now));
-        server.socket.unacknowledged = bytes;
-    }
-
-    /// A call is complete, and its agent has begun the next one, if there is to be one.
-    fn called(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        if !self.ledger.call(now, it, sink) {
-            self.forget(now, number, orders);
-        }
-    }
-
-    /// A probe is answered, and asks again when the period is over.
-    fn probed(&mut self, now: Time, number: u32, (orders, sink): (&mut Orders, &mut dyn Sink)) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        match self.ledger.probe(now, it, sink) {
-            Some(next) => self.set_timer(next, Timer::Ask(number)),
-            None => self.forget(now, number, orders),
+            Follows::Thought(at) => self.set_timer(at, Timer::Answer(number)),
+            Follows::Call => {}
+            Follows::Question(at) => self.set_timer(at, Timer::Ask(number)),
+            Follows::Nothing => self.forget(number),
         }
     }
 
     /// An end's last byte is acknowledged.
-    pub(super) fn on_acknowledged(
-        &mut self,
-        now: Time,
-        host: u32,
-        (number, info): (u32, &[u8]),
-        (orders, sink): (&mut Orders, &mut dyn Sink),
-    ) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let side = side(it, host);
+    pub(super) fn on_acknowledged(&mut self, from: From<'_>, sink: &mut dyn Sink) {
+        let now = self.now;
+        let Some(it) = self.connections.get_mut(&from.connection) else { return };
+        let side = side(it, from.host);
         let is_sender = it.sender() == Some(side);
         let Some(end) = it.end_mut(side) else { return };
-        end.socket.info = TcpInfo::parse(info);
+        end.socket.info = TcpInfo::parse(from.info);
         end.socket.unacknowledged = 0;
         end.acked = end.acked.or(is_sender.then_some(now));
-        self.settle(now, number, (orders, sink));
+        self.settle(from.connection, sink);
     }
 
     /// Ends a flow that is delivered and acknowledged; a delivered one waits for that.
-    pub(super) fn settle(
-        &mut self,
-        now: Time,
-        number: u32,
-        (orders, sink): (&mut Orders, &mut dyn Sink),
-    ) {
+    pub(super) fn settle(&mut self, number: u32, sink: &mut dyn Sink) {
         let Some(it) = self.connections.get(&number) else { return };
-        let opening = it.opening;
         if !it.is_over() {
             if it.delivered.is_some() {
-                self.set_timer(now.saturating_add(SWEEP), Timer::Sweep(number));
+                self.set_timer(self.now.saturating_add(SWEEP), Timer::Sweep(number));
             }
             return;
         }
-        self.ledger.end(it, sink);
-        self.forget(now, number, orders);
-        if let Role::Shuffle { source } = opening.role
-            && let Some(next) = self.ledger.agenda.shuffle(now, source, opening.src)
-        {
-            self.begin(now, next, orders);
-        }
+        let next = self.ledger.end(self.now, it, sink);
+        self.forget(number);
+        next.into_iter().for_each(|opening| self.begin(opening));
     }
 
     /// A connection is no more, and its flow stays unfinished. One whose port a program of its host
     /// has takes the next port.
-    pub(super) fn on_failed(
-        &mut self,
-        now: Time,
-        host: u32,
-        (number, errno): (u32, u32),
-        orders: &mut Orders,
-    ) {
+    pub(super) fn on_failed(&mut self, host: u32, number: u32, errno: u32) {
         let Some(it) = self.connections.get(&number) else { return };
         let error = Error::from_raw_os_error(errno as i32);
-        let Opening { src, dst, .. } = it.opening;
-        if error.kind() == ErrorKind::AddrInUse && host == src && !it.is_open {
-            let opening = it.opening;
+        let opening = it.opening;
+        if error.kind() == ErrorKind::AddrInUse && host == opening.src && !it.is_open {
             self.connections.remove(&number);
-            order(now, dst, &Order::Close { connection: number }, orders);
-            return self.open(now, opening, orders);
+            self.order(opening.dst, &Order::Close { connection: number });
+            return self.open(opening);
         }
         self.ledger.fail(it, &error);
-        self.forget(now, number, orders);
+        self.forget(number);
     }
 
     /// Has both ends forget a connection, and counts what they have counted.
-    fn forget(&mut self, now: Time, number: u32, orders: &mut Orders) {
+    fn forget(&mut self, number: u32) {
         let Some(it) = self.connections.remove(&number) else { return };
         let Opening { src, dst, .. } = it.opening;
         self.ports.remove(&(src, it.port));
-        for end in [Some(&it.client), it.server.as_ref()].into_iter().flatten() {
-            self.ledger.close(&end.socket.info);
-        }
+        it.ends().for_each(|end| self.ledger.close(&end.socket.info));
         for host in [src, dst] {
-            order(now, host, &Order::Close { connection: number }, orders);
+            self.order(host, &Order::Close { connection: number });
         }
     }
 }

@@ -5,8 +5,7 @@
 //!
 //! Invariant: bytes count for the time before a sample that were read before it.
 
-use super::{Load, Timer, order};
-use crate::calendar::Orders;
+use super::{Load, Timer};
 use millpond_agent::wire::Order;
 use millpond_core::{FlowId, Time};
 use millpond_lab::load::Sink;
@@ -51,41 +50,25 @@ pub(super) struct Rows(BTreeMap<Time, (u32, BTreeMap<FlowId, ConnectionRecord>)>
 
 impl Load<'_> {
     /// Asks an agent, which answers in this very instant.
-    fn sample(
-        &mut self,
-        now: Time,
-        host: u32,
-        (sampling, which): (Sampling, Vec<u32>),
-        orders: &mut Orders,
-    ) {
+    fn sample(&mut self, host: u32, sampling: Sampling, which: Vec<u32>) {
         self.samples[host as usize].push_back(sampling);
-        order(now, host, &Order::Sample(which), orders);
+        self.order(host, &Order::Sample(which));
     }
 
     /// Asks all agents for all of their connections.
-    pub(super) fn sample_all(&mut self, now: Time, sampling: Sampling, orders: &mut Orders) {
-        super::kernels(self.plan)
-            .for_each(|host| self.sample(now, host, (sampling, Vec::new()), orders));
+    pub(super) fn sample_all(&mut self, sampling: Sampling) {
+        super::kernels(self.plan).for_each(|host| self.sample(host, sampling, Vec::new()));
     }
 
     /// Asks the senders of the connections that are captured, for the sample that was due at `at`.
-    pub(super) fn sample_connections(&mut self, now: Time, at: Time, orders: &mut Orders) {
-        let (Some(capture), Some(chosen)) = (&self.plan.capture.connections, &mut self.chosen)
-        else {
-            return;
-        };
-        let mut open = BTreeMap::new();
-        for (number, it) in &self.connections {
-            for side in [Side::Client, Side::Server] {
-                if let Some(flow) = records::sampled_flow(capture, it, side) {
-                    open.insert(flow, (it.pair(side).0, *number));
-                }
-            }
-        }
+    pub(super) fn sample_connections(&mut self, at: Time) {
+        let Some(capture) = &self.plan.capture.connections else { return };
+        let Some(chosen) = &mut self.chosen else { return };
+        let open = records::under_way(capture, self.connections.values());
         let chosen = chosen.choose(|_| open.keys().copied().collect());
         let mut asked: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (host, number) in chosen.iter().filter_map(|flow| open.get(flow)) {
-            asked.entry(*host).or_default().push(*number);
+        for (it, side) in chosen.iter().filter_map(|flow| open.get(flow)) {
+            asked.entry(it.pair(*side).0).or_default().push(it.opening.flow);
         }
         if !asked.is_empty() {
             self.rows.0.insert(at, (asked.len() as u32, BTreeMap::new()));
@@ -93,23 +76,21 @@ impl Load<'_> {
         for (host, which) in asked {
             let last = which.chunks(ASKED_MAX).len() - 1;
             for (index, some) in which.chunks(ASKED_MAX).enumerate() {
-                let sampling = Sampling::Connections(at, index == last);
-                self.sample(now, host, (sampling, some.to_vec()), orders);
+                self.sample(host, Sampling::Connections(at, index == last), some.to_vec());
             }
         }
         self.set_timer(at.saturating_add(capture.every), Timer::Connections);
     }
 
     /// Looks whether a flow that was delivered a while ago is acknowledged.
-    pub(super) fn sweep(&mut self, now: Time, number: u32, orders: &mut Orders) {
+    pub(super) fn sweep(&mut self, number: u32) {
         let Some(it) = self.connections.get(&number) else { return };
         let Some(side) = it.sender() else { return };
-        let (host, _) = it.pair(side);
-        self.sample(now, host, (Sampling::Sweep, vec![number]), orders);
+        self.sample(it.pair(side).0, Sampling::Sweep, vec![number]);
     }
 
     /// A side of a connection has received so many bytes by `at`.
-    pub(super) fn count(&mut self, at: Time, (number, side): (u32, Side), received: u64) {
+    pub(super) fn count(&mut self, at: Time, number: u32, side: Side, received: u64) {
         let Some(it) = self.connections.get_mut(&number) else { return };
         let Some(end) = it.end_mut(side) else { return };
         let new = received.saturating_sub(end.socket.counted);
@@ -118,13 +99,7 @@ impl Load<'_> {
     }
 
     /// An agent reports one end.
-    pub(super) fn on_sampled(
-        &mut self,
-        now: Time,
-        host: u32,
-        sampled: &Sampled,
-        (orders, sink): (&mut Orders, &mut dyn Sink),
-    ) {
+    pub(super) fn on_sampled(&mut self, host: u32, sampled: &Sampled, sink: &mut dyn Sink) {
         let Some(sampling) = self.samples[host as usize].front().copied() else { return };
         let Sampled { connection: number, side, received, unsent, info } = *sampled;
         let Some(it) = self.connections.get_mut(&number) else { return };
@@ -133,7 +108,7 @@ impl Load<'_> {
         (end.socket.info, end.socket.unacknowledged) = (info, unsent);
         match sampling {
             Sampling::Read(at) | Sampling::End(at) => {
-                self.count(at.saturating_sub(INSTANT), (number, side), received);
+                self.count(at.saturating_sub(INSTANT), number, side, received);
             }
             Sampling::Connections(at, _) => {
                 let Some(capture) = &self.plan.capture.connections else { return };
@@ -146,10 +121,10 @@ impl Load<'_> {
             }
             Sampling::Sweep => {
                 if is_late && end.acked.is_none() {
-                    end.acked = Some(now);
+                    end.acked = Some(self.now);
                     self.ledger.counts.unstamped += 1;
                 }
-                self.settle(now, number, (orders, sink));
+                self.settle(number, sink);
             }
         }
     }

@@ -87,7 +87,7 @@ fn run(plan: &Plan, network: &mut Network) -> (Records, Counts) {
         if load.next() == Some(now) {
             load.on_time(now, &mut orders);
         } else if let Some((at, host, report)) = network.step() {
-            load.on_report(at, host, report, (&mut orders, &mut records));
+            load.on_report(at, host, report, &mut records, &mut orders);
         }
         if plan.until_complete && load.is_complete() {
             load.stop(now, &mut orders);

@@ -1,29 +1,21 @@
 //! Complete messages: an answer, the next call, the next question or a delivery follows.
 
-use super::super::connection::{Role, Side};
+use super::super::connection::Side;
+use super::super::ledger::Follows;
 use super::*;
 
 impl Engine<'_> {
     /// An end has all bytes of a message.
     pub(super) fn received(&mut self, now: Time, key: Key, side: Side) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let opening = connection.opening;
-        match (opening.role, side) {
-            (Role::OneWay | Role::Shuffle { .. }, _) | (Role::Exchange { .. }, Side::Client) => {
-                self.ledger.deliver(now, connection, self.sink);
-            }
-            (Role::Exchange { .. }, Side::Server) => {
-                match self.ledger.recorder.thinks(opening.class, opening.flow + 1) {
-                    Time::ZERO => self.answer(key),
-                    time => {
-                        connection.answers = true;
-                        self.set_timer(now.saturating_add(time), Timer::Answer(key));
-                    }
-                }
-            }
-            (Role::Rpc { .. } | Role::Probe { .. }, Side::Server) => self.answer(key),
-            (Role::Rpc { .. }, Side::Client) => self.called(now, key),
-            (Role::Probe { .. }, Side::Client) => self.probed(now, key),
+        let bytes = connection.opening.bytes;
+        match self.ledger.received(now, connection, side, self.sink) {
+            Follows::Delivery => {}
+            Follows::Answer => self.answer(key),
+            Follows::Thought(at) => self.set_timer(at, Timer::Answer(key)),
+            Follows::Call => self.write(key, Side::Client, bytes),
+            Follows::Question(at) => self.set_timer(at, Timer::Ask(key)),
+            Follows::Nothing => self.drop_connection(key),
         }
     }
 
@@ -32,7 +24,6 @@ impl Engine<'_> {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let opening = connection.opening;
         let bytes = connection.answer();
-        connection.answers = true;
         connection.client.to_receive += bytes;
         if opening.role.is_persistent()
             && let Some(server) = &mut connection.server
@@ -43,16 +34,6 @@ impl Engine<'_> {
         self.write(key, Side::Server, bytes);
     }
 
-    /// A call is complete; the next one follows.
-    fn called(&mut self, now: Time, key: Key) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        let bytes = connection.opening.bytes;
-        match self.ledger.call(now, connection, self.sink) {
-            true => self.write(key, Side::Client, bytes),
-            false => self.drop_connection(key),
-        }
-    }
-
     /// A probe asks, as it is due.
     pub(super) fn ask(&mut self, key: Key) {
         let now = self.clock.now();
@@ -60,14 +41,5 @@ impl Engine<'_> {
         connection.asked = now;
         let bytes = connection.opening.bytes;
         self.write(key, Side::Client, bytes);
-    }
-
-    /// A probe is answered, and asks again when the period is over.
-    fn probed(&mut self, now: Time, key: Key) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        match self.ledger.probe(now, connection, self.sink) {
-            Some(next) => self.set_timer(next, Timer::Ask(key)),
-            None => self.drop_connection(key),
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a connection that ends is in the ledger before its sockets are closed.
 
-use super::super::connection::{Opening, Role};
+use super::super::connection::Opening;
 use super::super::info::Socket;
 use super::*;
 use std::io;
@@ -11,13 +11,9 @@ impl Engine<'_> {
     /// A flow is delivered and acknowledged.
     pub(super) fn end(&mut self, key: Key) {
         let Some(connection) = self.connections.get(key) else { return };
-        let opening = connection.opening;
-        self.ledger.end(connection, self.sink);
+        let next = self.ledger.end(self.clock.now(), connection, self.sink);
         self.drop_connection(key);
-        if let Role::Shuffle { source } = opening.role {
-            let next = self.ledger.agenda.shuffle(self.clock.now(), source, opening.src);
-            next.into_iter().for_each(|opening| self.begin(opening));
-        }
+        next.into_iter().for_each(|opening| self.begin(opening));
     }
 
     /// A connection is no more. Its flow stays unfinished.

@@ -82,7 +82,7 @@ impl Engine<'_> {
             if self.ports.contains(&(src, port)) {
                 continue;
             }
-            match socket::bind_to(&client, (address, port)) {
+            match socket::bind_to(&client, SocketAddrV4::new(address, port)) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 done => return done.map(|()| (client, port)),
             }

@@ -2,12 +2,9 @@
 //!
 //! Invariant: rows are in the order of (time, flow), and a row's time is that of its sample.
 
-use super::super::connection::Side;
-use super::super::records::{sample, sampled_flow};
-use super::super::table::Connection;
+use super::super::records::{sample, under_way};
 use super::*;
 use millpond_sim::samples;
-use std::collections::BTreeMap;
 
 impl Engine<'_> {
     /// The first sample of connections is to come, if the plan has any.
@@ -23,12 +20,7 @@ impl Engine<'_> {
         let Engine { plan, connections, chosen: Some(chosen), .. } = self else { return };
         let Some(capture) = &plan.capture.connections else { return };
         let now = self.clock.now();
-        let ends = connections.iter().flat_map(|(_, connection)| {
-            let ends = [Side::Client, Side::Server].map(|side| (connection, side));
-            ends.into_iter()
-                .filter_map(|(c, side)| Some((sampled_flow(capture, c, side)?, (c, side))))
-        });
-        let open: BTreeMap<FlowId, (&Connection, Side)> = ends.collect();
+        let open = under_way(capture, connections.iter().map(|(_, connection)| connection));
         let chosen = chosen.choose(|_| open.keys().copied().collect());
         let rows = chosen.iter().filter_map(|flow| {
             let (connection, side) = open.get(flow)?;

@@ -1,4 +1,5 @@
 use super::*;
+use millpond_core::params::Params;
 
 const GOOD: &str = r#"
 load-balancing = { kind = "flowlet", gap = "100us" }

@@ -3,7 +3,7 @@
 //! Invariant: no two workers have the same address and port of a path.
 
 use super::{Config, ImportanceKind, PathParams, PeerParams, PortKind, PortParams};
-use millpond_scenario::document::{DocumentReader, Item};
+use crate::config::Checked;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,12 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 const ONE: &str = "take the key away, or `workers`";
 
 /// Refuses what needs one worker that has all frames.
-pub(super) fn read_port<'a>(
-    r: &mut DocumentReader<'a>,
-    item: &Item<'a>,
-    port: &PortParams,
-    workers: u32,
-) {
+pub(super) fn read_port(r: &mut Checked<'_, '_>, port: &PortParams, workers: u32) {
     if workers == 1 {
         return;
     }
@@ -26,7 +21,7 @@ pub(super) fn read_port<'a>(
              (`workers`)",
             port.kind_name()
         );
-        r.wrong(item, "kind", message, Some("tap and af-packet ports have a queue each".into()));
+        r.wrong_help("kind", message, "tap and af-packet ports have a queue each");
     }
     let why = [
         ("shape", port.shape.is_some(), "makes senders wait for flows that one worker knows"),
@@ -39,7 +34,7 @@ pub(super) fn read_port<'a>(
     ];
     for (key, _, why) in why.into_iter().filter(|(_, is_set, _)| *is_set) {
         let message = format!("{why}, and this switch has {workers} (`workers`)");
-        r.wrong(item, key, message, Some(ONE.into()));
+        r.wrong_help(key, message, ONE);
     }
 }
 
@@ -49,19 +44,13 @@ pub(super) struct Ends(HashMap<(IpAddr, Option<String>), BTreeMap<u16, String>>)
 
 impl Ends {
     /// Refuses ports of addresses that another path's workers have, or that are none.
-    pub(super) fn take<'a>(
-        &mut self,
-        r: &mut DocumentReader<'a>,
-        item: &Item<'a>,
-        path: &PathParams,
-        workers: u32,
-    ) {
+    pub(super) fn take(&mut self, r: &mut Checked<'_, '_>, path: &PathParams, workers: u32) {
         let of = |text: &str| text.parse::<SocketAddr>().ok();
         for (key, text) in [("local", &path.local), ("remote", &path.remote)] {
             let last = of(text).map(|at| u32::from(at.port()) + workers - 1);
             if last.is_some_and(|last| last > u16::MAX.into()) {
                 let message = format!("{workers} workers (`workers`) have no ports from there on");
-                r.wrong(item, key, message, None);
+                r.wrong(key, message);
             }
         }
         let Some(local) = of(&path.local) else { return };
@@ -73,26 +62,21 @@ impl Ends {
                 "the path above from {other} has this port for one of {workers} workers \
                  (`workers`): a path has as many ports from its own on"
             );
-            r.wrong(item, "local", message, None);
+            r.wrong("local", message);
         }
         ports.insert(port, path.local.clone());
     }
 }
 
 /// Refuses the overlay.
-pub(super) fn read_peer<'a>(
-    r: &mut DocumentReader<'a>,
-    item: &Item<'a>,
-    peer: &PeerParams,
-    workers: u32,
-) {
+pub(super) fn read_peer(r: &mut Checked<'_, '_>, peer: &PeerParams, workers: u32) {
     for key in ["overlay", "feedback", "pause-ttl", "hold-memory"] {
-        if workers > 1 && item.has(key) && (key != "overlay" || peer.overlay) {
+        if workers > 1 && r.has(key) && (key != "overlay" || peer.overlay) {
             let message = format!(
                 "the overlay needs one worker, and this switch has {workers} (`workers`): its \
                  flows cannot be paused"
             );
-            r.wrong(item, key, message, Some(ONE.into()));
+            r.wrong_help(key, message, ONE);
         }
     }
 }

@@ -2,12 +2,9 @@
 //!
 //! Invariant: a port without a shim has neither.
 
+use crate::metrics::{Metric, Page, by};
 use crate::switch::importance::Reading;
-use crate::switch::reading::PortReading;
 use std::fmt::Write;
-
-/// Writes a metric: its name, its help, its type, and each value behind its labels.
-pub(super) type Metric<'a> = dyn FnMut(&str, &str, &str, Vec<(String, f64)>) + 'a;
 
 /// Writes the lines of a port.
 pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {
@@ -43,66 +40,51 @@ pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {
     }
 }
 
-/// A metric with one value a port: its name, its help, its value.
-type Plain = (&'static str, &'static str, fn(&Reading) -> u64);
+const METRICS: [Metric<Reading>; 11] = [
+    ("importance_flows", "Flows in the table of a port's shim.", |it| it.flows as f64),
+    ("importance_cached_bytes", "Unacknowledged payload that a shim keeps.", |it| {
+        it.cached_bytes as f64
+    }),
+    ("importance_refused_total", "Forced packets that a shim could not send.", |it| {
+        it.refused as f64
+    }),
+    ("importance_echoes_marked_total", "Acknowledgements marked as echoes.", |it| {
+        it.echoes_marked as f64
+    }),
+    ("importance_echoes_sent_total", "Echoes that a shim sent itself.", |it| it.echoes_sent as f64),
+    ("importance_echoes_received_total", "Echoes that came in.", |it| it.echoes_received as f64),
+    ("importance_consumed_total", "Packets for a host that its shim consumed.", |it| {
+        it.consumed as f64
+    }),
+    ("importance_dsacks_stripped_total", "DSACK blocks removed.", |it| it.dsacks_stripped as f64),
+    ("importance_rearmed_total", "Important packets without an echo in time.", |it| {
+        it.rearmed as f64
+    }),
+    ("importance_tracked_flows_total", "Flows that a shim has tracked.", |it| it.tracked as f64),
+    (
+        "importance_untracked_packets_total",
+        "TCP packets of flows that a shim does not track.",
+        |it| it.untracked_packets as f64,
+    ),
+];
 
-/// Writes the metrics of all ports that have a shim.
-pub(super) fn metrics(ports: &[PortReading], metric: &mut Metric<'_>) {
-    let all: Vec<(&str, &Reading)> =
-        ports.iter().filter_map(|p| Some((&p.name[..], p.importance.as_ref()?))).collect();
-    if all.is_empty() {
+/// Writes the metrics of ports' shims, if there are any.
+pub(super) fn metrics(ports: &[(String, &Reading)], page: &mut Page) {
+    if ports.is_empty() {
         return;
     }
-    let plain = |value: fn(&Reading) -> u64| -> Vec<(String, f64)> {
-        all.iter().map(|(name, it)| (format!("{{port=\"{name}\"}}"), value(it) as f64)).collect()
-    };
-    let gauges: [Plain; 2] = [
-        ("flows", "Flows in the table of a port's shim.", |it| it.flows as u64),
-        ("cached_bytes", "Unacknowledged payload that a shim keeps.", |it| it.cached_bytes as u64),
-    ];
-    for (name, help, value) in gauges {
-        metric(&format!("importance_{name}"), help, "gauge", plain(value));
-    }
-    let counters: [Plain; 9] = [
-        ("refused", "Forced packets that a shim could not send.", |it| it.refused),
-        ("echoes_marked", "Acknowledgements marked as echoes.", |it| it.echoes_marked),
-        ("echoes_sent", "Echoes that a shim sent itself.", |it| it.echoes_sent),
-        ("echoes_received", "Echoes that came in.", |it| it.echoes_received),
-        ("consumed", "Packets for a host that its shim consumed.", |it| it.consumed),
-        ("dsacks_stripped", "DSACK blocks removed.", |it| it.dsacks_stripped),
-        ("rearmed", "Important packets without an echo in time.", |it| it.rearmed),
-        ("tracked_flows", "Flows that a shim has tracked.", |it| it.tracked),
-        ("untracked_packets", "TCP packets of flows that a shim does not track.", |it| {
-            it.untracked_packets
-        }),
-    ];
-    for (name, help, value) in counters {
-        metric(&format!("importance_{name}_total"), help, "counter", plain(value));
-    }
-    data_metrics(&all, metric);
-    let untracked = all.iter().flat_map(|(name, it)| {
-        let labels = move |why: &str| format!("{{port=\"{name}\",reason=\"{why}\"}}");
-        it.untracked.iter().map(move |(why, count)| (labels(why), *count as f64))
+    page.all(ports, &METRICS);
+    let kinds = Reading::default().data().map(|(kind, _)| kind);
+    let packets = by(ports, "kind", kinds, |it| it.data().map(|(_, data)| data.packets));
+    let help = "Data packets, by the mark of the port's shim.";
+    page.metric("importance_data_packets_total", help, packets);
+    let bytes = by(ports, "kind", kinds, |it| it.data().map(|(_, data)| data.bytes));
+    page.metric("importance_data_bytes_total", "The payload of these packets.", bytes);
+    let untracked = ports.iter().flat_map(|(labels, it)| {
+        it.untracked.iter().map(move |(why, n)| (format!("{labels},reason=\"{why}\""), *n as f64))
     });
     let help = "Flows that a shim does not track, by reason.";
-    metric("importance_untracked_flows_total", help, "counter", untracked.collect());
-}
-
-/// Packets and bytes of data, by kind.
-fn data_metrics(all: &[(&str, &Reading)], metric: &mut Metric<'_>) {
-    let by_kind = |value: fn(&crate::switch::importance::Data) -> u64| -> Vec<(String, f64)> {
-        let of = |(name, it): &(&str, &Reading)| {
-            it.data().map(|(kind, data)| {
-                (format!("{{port=\"{name}\",kind=\"{kind}\"}}"), value(&data) as f64)
-            })
-        };
-        all.iter().flat_map(of).collect()
-    };
-    let packets = by_kind(|data| data.packets);
-    let help = "Data packets, by the mark of the port's shim.";
-    metric("importance_data_packets_total", help, "counter", packets);
-    let bytes = by_kind(|data| data.bytes);
-    metric("importance_data_bytes_total", "The payload of these packets.", "counter", bytes);
+    page.metric("importance_untracked_flows_total", help, untracked);
 }
 
 #[cfg(test)]

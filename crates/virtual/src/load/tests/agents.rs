@@ -184,7 +184,7 @@ impl Agents {
                 self.hear(Duration::from_nanos(next.as_ps() / 1000).min(PATIENCE));
             }
             while let Some((host, report)) = self.reports.pop_front() {
-                load.on_report(clock(), host, report, (&mut orders, &mut records));
+                load.on_report(clock(), host, report, &mut records, &mut orders);
                 self.obey(&mut orders);
             }
             if plan.until_complete && load.is_complete() {

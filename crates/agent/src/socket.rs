@@ -1,6 +1,7 @@
-//! TCP sockets: opened, read, written, stamped and closed without a wait.
+//! TCP sockets of a load, in a namespace or in a guest: opened, read, written, stamped and closed
+//! without a wait.
 //!
-//! Connections end silently. Both ends are the lab's, and a flow is over when its last byte is
+//! Connections end silently. Both ends are the load's, and a flow is over when its last byte is
 //! acknowledged, so [`close`] drops a socket's state by TCP_REPAIR: no FIN, no RST, no TIME_WAIT.
 //! The simulator sends nothing then, either.
 //!
@@ -14,7 +15,7 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ fn set(socket: BorrowedFd<'_>, level: i32, name: i32, value: libc::c_int) -> io:
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn tcp(congestion: Option<&str>) -> io::Result<OwnedFd> {
+pub fn tcp(congestion: Option<&str>) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, FLAGS, Some(ipproto::TCP))?;
     // Without it the last segment of a flow would wait for the acknowledgement of the others.
     sockopt::set_tcp_nodelay(&socket, true)?;
@@ -52,7 +53,7 @@ pub(super) fn tcp(congestion: Option<&str>) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn congestion(socket: &OwnedFd) -> io::Result<String> {
+pub fn congestion(socket: &OwnedFd) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(socket)?)
 }
 
@@ -60,7 +61,7 @@ pub(super) fn congestion(socket: &OwnedFd) -> io::Result<String> {
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn listen_at(socket: OwnedFd, at: SocketAddrV4) -> io::Result<OwnedFd> {
+pub fn listen_at(socket: OwnedFd, at: SocketAddrV4) -> io::Result<OwnedFd> {
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &at)?;
     listen(&socket, BACKLOG)?;
@@ -71,15 +72,15 @@ pub(super) fn listen_at(socket: OwnedFd, at: SocketAddrV4) -> io::Result<OwnedFd
 ///
 /// # Errors
 /// `AddrInUse` if the port is taken; otherwise the kernel's reason.
-pub(super) fn bind_to(socket: &OwnedFd, at: (Ipv4Addr, u16)) -> io::Result<()> {
-    Ok(bind(socket, &SocketAddrV4::new(at.0, at.1))?)
+pub fn bind_to(socket: &OwnedFd, at: SocketAddrV4) -> io::Result<()> {
+    Ok(bind(socket, &at)?)
 }
 
 /// Begins to connect.
 ///
 /// # Errors
 /// The kernel's reason, if it knows at once that there is no way.
-pub(super) fn begin_connecting(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
+pub fn begin_connecting(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
     match connect(socket, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
         Err(error) => Err(error.into()),
@@ -90,7 +91,7 @@ pub(super) fn begin_connecting(socket: &OwnedFd, to: SocketAddrV4) -> io::Result
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddrV4)>> {
+pub fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddrV4)>> {
     loop {
         match rustix::net::acceptfrom_with(listener, FLAGS) {
             Ok((socket, Some(peer))) => match SocketAddrV4::try_from(peer) {
@@ -109,7 +110,7 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAd
 ///
 /// # Errors
 /// Why the connection is no more.
-pub(super) fn send_some(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usize>> {
+pub fn send_some(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usize>> {
     match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
         Ok(count) => Ok(Some(count)),
         Err(Errno::AGAIN) => Ok(None),
@@ -122,7 +123,7 @@ pub(super) fn send_some(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usi
 ///
 /// # Errors
 /// Why the connection is no more.
-pub(super) fn discard(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+pub fn discard(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match recv(socket, buffer, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
         Ok((_, count)) => Ok(Some(count)),
         Err(Errno::AGAIN) => Ok(None),
@@ -131,7 +132,7 @@ pub(super) fn discard(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<
 }
 
 /// The error that the kernel has noted for a socket, if any.
-pub(super) fn error(socket: &OwnedFd) -> Option<io::Error> {
+pub fn error(socket: &OwnedFd) -> Option<io::Error> {
     sockopt::socket_error(socket).unwrap_or_else(Err).err().map(io::Error::from)
 }
 
@@ -139,7 +140,7 @@ pub(super) fn error(socket: &OwnedFd) -> Option<io::Error> {
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn bound_unsent(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+pub fn bound_unsent(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
     set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as i32)
 }
 
@@ -147,7 +148,7 @@ pub(super) fn bound_unsent(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn stamp_acknowledgements(socket: &OwnedFd) -> io::Result<()> {
+pub fn stamp_acknowledgements(socket: &OwnedFd) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE
         | libc::SOF_TIMESTAMPING_TX_ACK
         | libc::SOF_TIMESTAMPING_OPT_TSONLY;
@@ -155,7 +156,7 @@ pub(super) fn stamp_acknowledgements(socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// Takes a socket's time stamps away and returns the last one, of CLOCK_REALTIME.
-pub(super) fn last_stamp(socket: &OwnedFd) -> Option<Timespec> {
+pub fn last_stamp(socket: &OwnedFd) -> Option<Timespec> {
     let mut last = None;
     while let Some(stamp) = next_stamp(socket) {
         last = stamp.or(last);
@@ -169,7 +170,7 @@ pub(super) fn last_stamp(socket: &OwnedFd) -> Option<Timespec> {
 struct Control([u8; 256]);
 
 /// Takes a message from the error queue: its time stamp, if it has one. `None`: the queue is empty.
-fn next_stamp(socket: &OwnedFd) -> Option<Option<Timespec>> {
+pub fn next_stamp(socket: &OwnedFd) -> Option<Option<Timespec>> {
     let mut control = Control([0; 256]);
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
     // SAFETY: a header of zeros is valid; it names no data and `control` with its length. The
@@ -200,7 +201,7 @@ fn next_stamp(socket: &OwnedFd) -> Option<Option<Timespec>> {
 }
 
 /// Bytes that a socket has taken and the peer has not acknowledged (SIOCOUTQ).
-pub(super) fn unacknowledged(socket: &OwnedFd) -> u32 {
+pub fn unacknowledged(socket: &OwnedFd) -> u32 {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the request writes one integer, which lives until the call returns.
     #[allow(unsafe_code)]
@@ -209,23 +210,26 @@ pub(super) fn unacknowledged(socket: &OwnedFd) -> u32 {
 }
 
 /// Reads TCP_INFO into `bytes`; what the kernel does not have stays as it is.
-pub(super) fn tcp_info(socket: BorrowedFd<'_>, bytes: &mut [u8]) {
+pub fn tcp_info(socket: impl AsFd) -> Vec<u8> {
+    let mut bytes = vec![0; crate::wire::INFO];
     let mut length = bytes.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes, which is the length of `bytes`.
     #[allow(unsafe_code)]
-    unsafe {
+    let result = unsafe {
         libc::getsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_INFO,
             bytes.as_mut_ptr().cast(),
             &raw mut length,
-        );
-    }
+        )
+    };
+    bytes.truncate(if result == 0 { length as usize } else { 0 });
+    bytes
 }
 
 /// Closes a socket without a packet, or by a reset if the process lacks CAP_NET_ADMIN.
-pub(super) fn close(socket: OwnedFd) {
+pub fn close(socket: OwnedFd) {
     if set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_err() {
         let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
     }
@@ -237,11 +241,7 @@ pub(super) fn close(socket: OwnedFd) {
 ///
 /// # Errors
 /// The kernel's reason.
-pub(super) fn wait(
-    epoll: &OwnedFd,
-    events: &mut [epoll::Event],
-    timeout: Duration,
-) -> io::Result<usize> {
+pub fn wait(epoll: &OwnedFd, events: &mut [epoll::Event], timeout: Duration) -> io::Result<usize> {
     let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
     let time = libc::timespec { tv_sec: seconds, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: `Event` has the kernel's layout, and the kernel writes at most `events.len()` of
