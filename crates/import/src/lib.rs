@@ -18,6 +18,7 @@ mod source;
 mod told;
 mod units;
 
+use source::Source;
 use std::path::PathBuf;
 
 pub use told::{Fate, Told};
@@ -33,6 +34,14 @@ pub struct Imported {
     pub told: Vec<Told>,
     /// The facts: hosts, links, flows, and what the input leaves open.
     pub facts: Vec<String>,
+}
+
+impl Imported {
+    /// Reports what became of a line of a file, or of some of its words.
+    fn tell(&mut self, source: &Source, line: usize, text: impl Into<String>, fate: Fate) {
+        let place = format!("{}:{line}", source.name);
+        self.told.push(Told { place, text: text.into(), fate });
+    }
 }
 
 /// Why a file is not imported.

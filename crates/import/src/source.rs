@@ -57,6 +57,11 @@ impl Source {
         Error::Wrong { file: self.name.clone(), line, message: message.into() }
     }
 
+    /// The same in place of a result.
+    pub fn fail<T>(&self, line: usize, message: impl Into<String>) -> Result<T> {
+        Err(self.wrong(line, message))
+    }
+
     /// A whole number.
     pub fn whole(&self, (line, word): Word<'_>, what: &str) -> Result<u64> {
         word.parse()

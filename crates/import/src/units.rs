@@ -5,41 +5,28 @@
 
 use millpond_core::{Rate, Time};
 
-/// ns-3's DataRate: bits or bytes a second, with decimal or binary prefixes; without a unit it is
-/// bits a second.
-const RATES: [(&str, u128); 31] = [
-    ("", 1),
-    ("bps", 1),
-    ("b/s", 1),
-    ("Bps", 8),
-    ("B/s", 8),
-    ("kbps", 1_000),
-    ("kb/s", 1_000),
-    ("Kbps", 1_000),
-    ("Kb/s", 1_000),
-    ("kBps", 8_000),
-    ("kB/s", 8_000),
-    ("KBps", 8_000),
-    ("KB/s", 8_000),
-    ("Kib/s", 1 << 10),
-    ("KiB/s", 8 << 10),
-    ("Mbps", 1_000_000),
-    ("Mb/s", 1_000_000),
-    ("MBps", 8_000_000),
-    ("MB/s", 8_000_000),
-    ("Mib/s", 1 << 20),
-    ("MiB/s", 8 << 20),
-    ("Gbps", 1_000_000_000),
-    ("Gb/s", 1_000_000_000),
-    ("GBps", 8_000_000_000),
-    ("GB/s", 8_000_000_000),
-    ("Gib/s", 1 << 30),
-    ("GiB/s", 8 << 30),
-    ("Tbps", 1_000_000_000_000),
-    ("Tb/s", 1_000_000_000_000),
-    ("TBps", 8_000_000_000_000),
-    ("TB/s", 8_000_000_000_000),
-];
+/// Bits a second of ns-3's DataRate: bits or bytes a second, with decimal or binary prefixes;
+/// without a unit it is bits a second.
+fn rate_unit(unit: &str) -> Option<u128> {
+    if unit.is_empty() {
+        return Some(1);
+    }
+    let forms = [("bps", 1, false), ("Bps", 8, false), ("b/s", 1, true), ("B/s", 8, true)];
+    let of = |(form, bits, is_binary)| Some((unit.strip_suffix(form)?, bits, is_binary));
+    let (prefix, bits, is_binary): (&str, u128, bool) = forms.into_iter().find_map(of)?;
+    let factor = match prefix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" if is_binary => 1 << 10,
+        "Mi" if is_binary => 1 << 20,
+        "Gi" if is_binary => 1 << 30,
+        _ => return None,
+    };
+    Some(bits * factor)
+}
 
 /// ns-3's Time; without a unit it is seconds. In femtoseconds.
 const TIMES: [(&str, u128); 9] = [
@@ -122,8 +109,7 @@ fn decimal(text: &str) -> Option<(Decimal, &str)> {
 /// A rate such as `100Gbps`, `5Mb/s`, `12.5GBps` or `1e11`; it may be zero.
 pub(crate) fn rate_or_zero(text: &str) -> Option<Rate> {
     let (number, unit) = decimal(text)?;
-    let factor = RATES.iter().find(|(name, _)| *name == unit)?.1;
-    number.times(factor, 1).map(Rate)
+    number.times(rate_unit(unit)?, 1).map(Rate)
 }
 
 /// A rate that is not zero.

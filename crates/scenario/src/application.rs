@@ -6,7 +6,7 @@
 //!
 //! Invariant: a plan's applications name only hosts and classes of traffic that exist.
 
-use crate::error::{Problem, Report, nearest};
+use crate::error::{Problem, Report, near_or};
 use crate::settings::Settings;
 use crate::settings::application::ApplicationSettings;
 use crate::topology::Topology;
@@ -55,7 +55,7 @@ pub(crate) fn applications(
         let message = format!(
             "{cores} cores of applications are more than a host has here; {CORES_MAX} are the most"
         );
-        report.add(s.place("application"), Problem::Impossible(message));
+        report.impossible(s.place("application"), message);
     }
     check_switch(s, report);
     s.applications.iter().map(|a| one(s, a, topology, classes, report)).collect()
@@ -78,10 +78,8 @@ fn one(
         match classes.iter().position(|class| class == name) {
             Some(at) => numbers.push(at as u16),
             None => {
-                let help = match nearest(name, classes.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("traffic here: {}", classes.join(", ")),
-                };
+                let known = classes.iter().map(String::as_str);
+                let help = near_or(name, known, || format!("traffic here: {}", classes.join(", ")));
                 let problem = Problem::Unknown { what: "traffic".into(), name: name.clone() };
                 report.help(s.place(&place("traffic")), problem, help);
             }
@@ -99,7 +97,7 @@ fn check_switch(s: &Settings, report: &mut Report) {
             let text = "[[application]] has no effect: edge.virtual-switch is \"none\", and what \
                         arrives goes up at once";
             let help = "choose edge.virtual-switch = { kind = \"lossy\" }, or another of its kinds";
-            report.help(s.place("application"), Problem::Impossible(text.into()), help);
+            report.clash(s.place("application"), text, help);
         }
         return;
     }
@@ -111,7 +109,7 @@ fn check_switch(s: &Settings, report: &mut Report) {
     }
     let mut refuse = |path: &str, what: String, why: &str| {
         let text = format!("{what} and edge.virtual-switch \"{kind}\" cannot be together: {why}");
-        report.add(s.place(path), Problem::Impossible(text));
+        report.impossible(s.place(path), text);
     };
     if s.receive_cpu.is_some() {
         let why =

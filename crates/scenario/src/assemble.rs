@@ -153,7 +153,7 @@ fn network(s: &Settings, report: &mut Report) -> Option<Topology> {
         Err(faults) => {
             for (key, message) in faults {
                 let path = format!("topology.{key}");
-                report.value(s.place(&path), &path, message);
+                s.wrong(report, &path, message);
             }
             return None;
         }
@@ -202,7 +202,7 @@ fn names_file(kind: &TrafficParams) -> bool {
 
 fn check_run(s: &Settings, report: &mut Report) {
     if let Err(message) = check_folder_name(&s.run.name) {
-        report.value(s.place("name"), "name", message);
+        s.wrong(report, "name", message);
     }
     match s.run.duration {
         None if s.run.until.is_none() => {
@@ -213,10 +213,10 @@ fn check_run(s: &Settings, report: &mut Report) {
                 "write duration = \"50ms\", or until = \"flows-complete\"",
             );
         }
-        Some(Time::ZERO) => report.value(s.place("duration"), "duration", "must be more than zero"),
+        Some(Time::ZERO) => s.wrong(report, "duration", "must be more than zero"),
         Some(duration) if s.run.warm_up >= duration => {
             let message = format!("{} leaves nothing of the duration {duration}", s.run.warm_up);
-            report.value(s.place("warm-up"), "warm-up", message);
+            s.wrong(report, "warm-up", message);
         }
         _ => {}
     }
@@ -225,7 +225,7 @@ fn check_run(s: &Settings, report: &mut Report) {
             "{} is above elephants ({}): a flow would be both",
             s.run.mice, s.run.elephants
         );
-        report.value(s.place("mice"), "mice", message);
+        s.wrong(report, "mice", message);
     }
 }
 
@@ -239,7 +239,7 @@ fn transport(s: &mut Settings, report: &mut Report) {
     let p = &s.transport;
     if p.min_rto > p.max_rto {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
-        report.value(s.place("transport.min-rto"), "transport.min-rto", message);
+        s.wrong(report, "transport.min-rto", message);
     }
     check_law(s, "transport", &s.transport_kind, report);
     for t in &s.traffic {
@@ -253,7 +253,7 @@ fn transport(s: &mut Settings, report: &mut Report) {
 fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report) {
     if let Some((key, message)) = kind.check() {
         let key = format!("{path}.{key}");
-        report.value(s.place(&key), &key, message);
+        s.wrong(report, &key, message);
     }
 }
 
@@ -263,14 +263,17 @@ fn check_names(s: &Settings, report: &mut Report) {
         let name = t.name();
         let path = format!("traffic.{name}.name");
         if let Err(message) = check_folder_name(&name) {
-            report.value(s.place(&path), &path, message);
+            s.wrong(report, &path, message);
         }
         if ["all", "mice", "elephants"].contains(&name.as_str()) {
-            report.value(s.place(&path), &path, format!("{name:?} is taken by the statistics"));
+            s.wrong(report, &path, format!("{name:?} is taken by the statistics"));
         }
         if !seen.insert(name.clone()) {
-            let problem = Problem::Impossible(format!("two traffics are called {name:?}"));
-            report.help(s.place(&path), problem, "give each its own name");
+            report.clash(
+                s.place(&path),
+                format!("two traffics are called {name:?}"),
+                "give each its own name",
+            );
         }
     }
 }
@@ -281,7 +284,7 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
     match (p.path.clone(), &p.graph.0) {
         (Some(_), Some(_)) => {
             let message = "is given together with graph; give one of them";
-            report.value(s.place("topology.path"), "topology.path", message);
+            s.wrong(report, "topology.path", message);
             None
         }
         (None, None) => {

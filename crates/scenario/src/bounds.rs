@@ -87,7 +87,7 @@ fn marking_order(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         let wrong = sites.iter().map(|site| (p.min_threshold.at(site), p.max_threshold.at(site)));
         if let Some((least, most)) = wrong.into_iter().find(|(least, most)| least > most) {
             let key = format!("{path}.min-threshold");
-            report.value(s.place(&key), &key, format!("{least} is above max-threshold ({most})"));
+            s.wrong(report, &key, format!("{least} is above max-threshold ({most})"));
         }
     };
     let sites: Vec<PortSite> = kinds.iter().map(|kind| kind.site).collect();
@@ -111,7 +111,7 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
             {
                 let path = format!("switch.admission.{prefix}min-threshold");
                 let text = format!("{min} is above {prefix}max-threshold ({max})");
-                report.value(s.place(&path), &path, text);
+                s.wrong(report, &path, text);
             }
         };
         match s.switch.admission.at_port(&around) {

@@ -154,7 +154,7 @@ pub(crate) fn capture(
     let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
     if snaplen < 54 {
         let message = format!("{snaplen} bytes do not hold the headers; 54 is the least");
-        report.value(s.place("capture.snaplen"), "capture.snaplen", message);
+        s.wrong(report, "capture.snaplen", message);
     }
     CapturePlan {
         queues: queues(s, topology, report),
@@ -227,9 +227,7 @@ fn check_goodput(s: &Settings, report: &mut Report) {
         Some(_) => None,
         None => Some("needs a duration".to_string()),
     };
-    message
-        .into_iter()
-        .for_each(|message| report.value(s.place("capture.goodput"), "capture.goodput", message));
+    message.into_iter().for_each(|message| s.wrong(report, "capture.goodput", message));
 }
 
 /// Where packets are captured; each place has a file.
@@ -248,7 +246,7 @@ fn taps(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<Tap> {
         }
     }
     if taps.len() > u16::MAX as usize {
-        report.value(s.place("capture.pcap"), "capture.pcap", "names more than 65535 places");
+        s.wrong(report, "capture.pcap", "names more than 65535 places");
     }
     taps
 }

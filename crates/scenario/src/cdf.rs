@@ -11,17 +11,16 @@
 //!
 //! Invariant: bytes and probabilities never decrease, and the last probability is 1.
 
-mod builtin;
-
-pub use builtin::BUILTIN;
-
+use crate::toml_text::built_in;
 use millpond_core::Bytes;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::random::Stream;
-use std::sync::Arc;
+use serde::Deserialize;
+use std::sync::{Arc, LazyLock};
 
 /// The form between two points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Shape {
     /// A straight line.
     Linear,
@@ -61,16 +60,19 @@ pub struct CdfError {
 }
 
 /// A built-in distribution.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Builtin {
     /// Its name in a scenario.
     pub name: &'static str,
     /// Where its points come from.
-    pub source: &'static str,
+    pub source: String,
     shape: Shape,
-    percent: bool,
-    points: &'static [(f64, f64)],
+    points: Vec<(f64, f64)>,
 }
+
+/// The built-in distributions.
+pub static BUILTIN: LazyLock<Vec<Builtin>> =
+    LazyLock::new(|| built_in("builtin.toml", include_str!("cdf/builtin.toml")));
 
 impl Cdf {
     /// Makes a distribution of points (bytes, cumulative probability). Probabilities end at 1 or at
@@ -192,11 +194,7 @@ impl Cdf {
     /// The built-in distribution of this name.
     pub fn builtin(name: &str) -> Option<Cdf> {
         let b = BUILTIN.iter().find(|b| b.name == name)?;
-        let scale = if b.percent { 100.0 } else { 1.0 };
-        Some(Cdf {
-            points: b.points.iter().map(|&(x, p)| (x, p / scale)).collect(),
-            shape: b.shape,
-        })
+        Cdf::new(b.points.clone(), b.shape).ok()
     }
 
     /// The points, with probabilities from 0 to 1.
@@ -410,11 +408,8 @@ mod tests {
 
     #[test]
     fn every_builtin_is_a_distribution_and_samples_its_mean() {
-        for b in BUILTIN {
-            let scale = if b.percent { 100.0 } else { 1.0 };
-            assert_eq!(b.points.last().unwrap().1, scale, "{}", b.name);
-            let cdf = Cdf::new(b.points.to_vec(), b.shape).unwrap();
-            assert_eq!(cdf, Cdf::builtin(b.name).unwrap());
+        for b in BUILTIN.iter() {
+            let cdf = Cdf::builtin(b.name).unwrap();
             let mut random = Stream::new(1, b.name);
             let n = 400_000;
             let sampled = (0..n).map(|_| cdf.sample(&mut random) as f64).sum::<f64>() / n as f64;

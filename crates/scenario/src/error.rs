@@ -237,6 +237,14 @@ impl Report {
             self.problems.push((span, problem, help));
         }
     }
+    /// Values that make no network or no traffic.
+    pub fn impossible(&mut self, span: Span, text: impl Into<String>) {
+        self.add(span, Problem::Impossible(text.into()));
+    }
+    /// The same with a repair.
+    pub fn clash(&mut self, span: Span, text: impl Into<String>, help: impl Into<String>) {
+        self.help(span, Problem::Impossible(text.into()), help);
+    }
     pub fn value(&mut self, span: Span, key: &str, message: impl Into<String>) {
         self.add(span, Problem::Value { key: key.to_string(), message: message.into() });
     }
@@ -266,6 +274,21 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let (distance, best) = scored.min()?;
     let prefix = lower.len() >= 3 && (best.starts_with(&lower) || lower.starts_with(best));
     (distance <= 1 + best.len().min(lower.len()) / 4 || prefix).then_some(best)
+}
+
+/// The same as an addition to a message: "; did you mean …?", or nothing.
+pub fn meant<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, candidates).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
+}
+
+/// The same as a help, or another one where none is near.
+pub(crate) fn near_or<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    other: impl FnOnce() -> String,
+) -> String {
+    let near = nearest(name, candidates);
+    near.map_or_else(other, |near| format!("{DID_YOU_MEAN}{near}`?"))
 }
 
 /// Before the nearest name in a help.

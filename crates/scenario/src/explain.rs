@@ -118,13 +118,13 @@ fn explain_name(name: &str, places: &[PlaceInfo]) -> String {
     }
     explain_cdf(&mut out, name);
     explain_property(&mut out, places, name);
-    let mut followed: Vec<&str> = Vec::new();
+    let mut followed: Vec<&String> = Vec::new();
     for other in named(name) {
         let place =
             if other.place.is_empty() { String::new() } else { format!(" ({})", other.place) };
         let _ = writeln!(out, "{name}{place}: {}\n", other.advice);
-        if !other.see.is_empty() && other.see != name && !followed.contains(&other.see) {
-            followed.push(other.see);
+        if !other.see.is_empty() && other.see != name && !followed.contains(&&other.see) {
+            followed.push(&other.see);
         }
     }
     followed.iter().for_each(|see| out.push_str(&explain_name(see, places)));
@@ -282,7 +282,7 @@ fn unknown(name: &str, called: &str, places: &[PlaceInfo]) -> String {
     }
     known.extend(BUILTIN.iter().map(|b| b.name.to_string()));
     known.extend(PROPERTIES.iter().map(|p| p.name().to_string()));
-    known.extend(NAMES.iter().flat_map(|n| n.names).map(|n| n.to_string()));
+    known.extend(NAMES.iter().flat_map(|n| n.names.clone()));
     known.extend(numbers::names().map(str::to_string));
     known.sort();
     known.dedup();
@@ -314,7 +314,7 @@ pub fn list() -> String {
         explain_place(&mut out, &place);
     }
     out.push_str("sizes: built-in distributions of flow sizes\n");
-    for b in BUILTIN {
+    for b in BUILTIN.iter() {
         let mean = Cdf::builtin(b.name).map_or(0.0, |c| c.mean());
         let _ = writeln!(out, "  {:<22} mean {mean:>10.0} B   {}", b.name, b.source);
     }

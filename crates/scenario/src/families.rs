@@ -7,113 +7,103 @@
 //! order by a host that decides among all its messages, and a packet of Ultra Ethernet has a number
 //! and no offset.
 
-use crate::error::{Problem, Report};
+use crate::choices::Visit;
+use crate::error::Report;
 use crate::settings::Settings;
-use crate::source::Span;
 use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::registry::Choice;
+use std::collections::BTreeMap;
 
-/// A place that may be taken, what is chosen there, and why that does not go with a family.
-type Refusal = (&'static str, &'static str, &'static str);
+/// A place, and why what is chosen there does not go with a family.
+type Refusal = (&'static str, &'static str);
+
+const STREAM: &str = "it goes by the offsets of one TCP, and each subflow has its own";
+const SUBFLOWS: &[Refusal] = &[
+    ("transport.importance", STREAM),
+    ("transport.rank", STREAM),
+    ("transport.ordering", STREAM),
+    ("edge.load-balancing", "each subflow has a path of its own, and its packets must stay on it"),
+];
+const QUEUE_PAIRS: &[Refusal] =
+    &[("host.receive-offload", "a NIC receives for its queue pairs, and merges nothing")];
+const ORDER: &str = "a message is taken in any order";
+const OFFSETS: &str = "it goes by the offsets of one byte stream, and there are messages alone";
+const MERGES: &str = "it merges bytes of a stream";
+const MESSAGES: &[Refusal] = &[
+    ("transport.importance", OFFSETS),
+    ("transport.rank", OFFSETS),
+    ("transport.ordering", ORDER),
+    (
+        "edge.load-balancing",
+        "a message is taken in any order, so switches may spray its packets (switch.path \
+         \"spray\")",
+    ),
+    ("host.receive-offload", MERGES),
+];
+/// Of Ultra Ethernet: as of messages, and no virtual switch knows its answers.
+const PACKETS: &[Refusal] = &[
+    ("transport.importance", OFFSETS),
+    ("transport.rank", OFFSETS),
+    ("transport.ordering", ORDER),
+    ("edge.load-balancing", "its packets choose their paths by themselves (uet-path-choice)"),
+    ("host.receive-offload", MERGES),
+    ("edge.virtual-switch", "a virtual switch holds flows by the answers of streams"),
+];
+
+/// A family that is not plain TCP, and what it has no place for.
+fn refusals(family: &Family) -> &'static [Refusal] {
+    match family {
+        Family::Mptcp { .. } => SUBFLOWS,
+        Family::Rdma => QUEUE_PAIRS,
+        Family::Homa => MESSAGES,
+        Family::Uet => PACKETS,
+        _ => &[],
+    }
+}
+
+/// What is chosen at each place.
+struct Chosen(BTreeMap<&'static str, &'static str>);
+
+impl Visit for Chosen {
+    fn choice<C: Choice>(&mut self, choice: &C) {
+        self.0.insert(C::place().path, choice.kind());
+    }
+}
 
 /// Refuses what a family of the scenario's transports has no place for.
 pub(crate) fn check(s: &Settings, report: &mut Report) {
-    let first = |is: fn(&Family) -> bool| {
-        s.kinds().find(|kind| is(&kind.demands().family)).map(TransportKind::kind)
-    };
-    if let Some(kind) = first(|family| matches!(family, Family::Mptcp { .. })) {
-        refuse(s, kind, subflows(s), report);
+    let mut chosen = Chosen(BTreeMap::new());
+    s.each_choice(&mut chosen);
+    for table in [SUBFLOWS, QUEUE_PAIRS, MESSAGES, PACKETS] {
+        let has = |kind: &&TransportKind| std::ptr::eq(refusals(&kind.demands().family), table);
+        let first = s.kinds().find(has);
+        first.into_iter().for_each(|kind| refuse(s, kind.kind(), table, &chosen, report));
     }
-    if let Some(kind) = first(|family| *family == Family::Rdma) {
-        refuse(s, kind, queue_pairs(s), report);
-    }
-    if let Some(kind) = first(|family| *family == Family::Homa) {
-        refuse(s, kind, messages(s), report);
-    }
-    if let Some(kind) = first(|family| *family == Family::Uet) {
-        refuse(s, kind, packets(s), report);
-    }
-    if let Some(kind) = first(|family| !family.is_tcp()) {
+    if let Some(kind) = s.kinds().find(|kind| !kind.demands().family.is_tcp()) {
         let is_alone = s.kinds().all(|kind| !kind.demands().family.is_tcp());
-        check_keys(s, kind, is_alone, report);
+        check_keys(s, kind.kind(), is_alone, report);
     }
 }
 
 /// Refuses what is chosen of these, and limits.
-fn refuse(s: &Settings, kind: &str, chosen: Vec<Refusal>, report: &mut Report) {
-    let mut refuse = |at: Span, what: String, why: &str| {
+fn refuse(s: &Settings, kind: &str, table: &[Refusal], chosen: &Chosen, report: &mut Report) {
+    let mut refuse = |path: &str, what: String, why: &str| {
         let text = format!("{what} and transport \"{kind}\" cannot be together: {why}");
-        report.add(at, Problem::Impossible(text));
+        report.impossible(s.place(path), text);
     };
-    for (path, chosen, why) in chosen.into_iter().filter(|(_, chosen, _)| *chosen != "none") {
-        refuse(s.place(path), format!("{path} \"{chosen}\""), why);
+    for (path, why) in table {
+        if let Some(other) = chosen.0.get(path).filter(|other| **other != "none") {
+            refuse(path, format!("{path} \"{other}\""), why);
+        }
     }
     let segments = "it decides on the segments of one TCP";
     if !s.limits.is_empty() {
-        refuse(s.place("limit"), "[[limit]]".into(), segments);
+        refuse("limit", "[[limit]]".into(), segments);
     }
     if s.edge.virtual_switch.admits() {
         let what = format!("edge.virtual-switch \"{}\"", s.edge.virtual_switch.kind());
-        refuse(s.place("edge.virtual-switch"), what, segments);
+        refuse("edge.virtual-switch", what, segments);
     }
-}
-
-fn subflows(s: &Settings) -> Vec<Refusal> {
-    let stream = "it goes by the offsets of one TCP, and each subflow has its own";
-    vec![
-        ("transport.importance", s.transport_choices.importance.kind(), stream),
-        ("transport.rank", s.transport_choices.rank.kind(), stream),
-        ("transport.ordering", s.transport_choices.ordering.kind(), stream),
-        (
-            "edge.load-balancing",
-            s.edge.load_balancing.kind(),
-            "each subflow has a path of its own, and its packets must stay on it",
-        ),
-    ]
-}
-
-fn queue_pairs(s: &Settings) -> Vec<Refusal> {
-    vec![(
-        "host.receive-offload",
-        s.host_choices.receive_offload.kind(),
-        "a NIC receives for its queue pairs, and merges nothing",
-    )]
-}
-
-fn messages(s: &Settings) -> Vec<Refusal> {
-    let message = "it goes by the offsets of one byte stream, and there are messages alone";
-    vec![
-        ("transport.importance", s.transport_choices.importance.kind(), message),
-        ("transport.rank", s.transport_choices.rank.kind(), message),
-        (
-            "transport.ordering",
-            s.transport_choices.ordering.kind(),
-            "a message is taken in any order",
-        ),
-        (
-            "edge.load-balancing",
-            s.edge.load_balancing.kind(),
-            "a message is taken in any order, so switches may spray its packets (switch.path \
-             \"spray\")",
-        ),
-        (
-            "host.receive-offload",
-            s.host_choices.receive_offload.kind(),
-            "it merges bytes of a stream",
-        ),
-    ]
-}
-
-/// Of Ultra Ethernet: as of messages, and no virtual switch knows its answers.
-fn packets(s: &Settings) -> Vec<Refusal> {
-    let mut all = messages(s);
-    let sprays = "its packets choose their paths by themselves (uet-path-choice)";
-    for refusal in all.iter_mut().filter(|(path, ..)| *path == "edge.load-balancing") {
-        refusal.2 = sprays;
-    }
-    let knows = "a virtual switch holds flows by the answers of streams";
-    all.push(("edge.virtual-switch", s.edge.virtual_switch.kind(), knows));
-    all
 }
 
 /// Where the keys are that a kind of transport reads.
@@ -135,6 +125,6 @@ fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
         let text = format!(
             "`{key}` has no effect: it is TCP's, and transport \"{kind}\" does not read it"
         );
-        report.help(*at, Problem::Impossible(text), own_keys(kind));
+        report.clash(*at, text, own_keys(kind));
     }
 }

@@ -26,15 +26,11 @@ const MEMORY_MAX: u64 = 64 << 30;
 fn bounds(s: &Settings, report: &mut Report) {
     let h = &s.host;
     if h.stack_delay > Time::from_s(1_000) {
-        report.value(
-            s.place("host.stack-delay"),
-            "host.stack-delay",
-            format!("{} is more than 1000s", h.stack_delay),
-        );
+        s.wrong(report, "host.stack-delay", format!("{} is more than 1000s", h.stack_delay));
     }
     if !(MEMORY_MIN..=MEMORY_MAX).contains(&h.memory.get()) {
         let message = format!("{} is not {} to {}", h.memory, Bytes(MEMORY_MIN), Bytes(MEMORY_MAX));
-        report.value(s.place("host.memory"), "host.memory", message);
+        s.wrong(report, "host.memory", message);
     }
 }
 
@@ -42,42 +38,34 @@ fn bounds(s: &Settings, report: &mut Report) {
 pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
     if !(88..=65_535).contains(&h.mtu) {
-        report.value(
-            s.place("host.mtu"),
-            "host.mtu",
-            format!("{} is no packet size; 88 to 65535 is", h.mtu),
-        );
+        s.wrong(report, "host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
     } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
         let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
-        report.value(s.place("host.frame-overhead"), "host.frame-overhead", message);
+        s.wrong(report, "host.frame-overhead", message);
     }
     let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
     let mss = h.mss.unwrap_or(mss_max);
     if (mss == 0 || mss > mss_max) && h.mss.is_some() {
         let message =
             format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
-        report.value(s.place("host.mss"), "host.mss", message);
+        s.wrong(report, "host.mss", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
         let message =
             format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
+        s.wrong(report, "host.segment-offload", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
         let message = format!(
             "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
         );
-        report.value(s.place("host.segment-offload"), "host.segment-offload", message);
+        s.wrong(report, "host.segment-offload", message);
     }
     if let Some(limit) = s.nic.params.per_flow_limit
         && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
     {
         let path = "host.nic.per-flow-limit";
-        report.value(
-            s.place(path),
-            path,
-            format!("{limit} is less than one packet; \"off\" is no limit"),
-        );
+        s.wrong(report, path, format!("{limit} is less than one packet; \"off\" is no limit"));
     }
     bounds(s, report);
     let plan = HostPlan {

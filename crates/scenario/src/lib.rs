@@ -58,7 +58,7 @@ pub mod transport;
 mod tree;
 mod unreached;
 
-pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, nearest};
+pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, meant, nearest};
 pub use files::folder_of;
 pub use host::HEADER_BYTES;
 pub use ideal::{Ends, IdealTimes};
@@ -70,3 +70,4 @@ pub use settings::failure::FailureParams;
 pub use shows::NETWORK;
 pub use sizes::SizeBins;
 pub use slowed::slowed;
+pub use toml_text::built_in;

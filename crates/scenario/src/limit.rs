@@ -9,7 +9,7 @@
 //!
 //! Invariant: a plan's limits name only hosts, classes of traffic and scopes that exist.
 
-use crate::error::{Problem, Report, nearest};
+use crate::error::{Problem, Report, near_or};
 use crate::settings::Settings;
 use crate::settings::hosts::HostSet;
 use crate::settings::limit::{HtbParams, LimitCommon, LimitKind, LimitSettings};
@@ -96,11 +96,7 @@ pub(crate) fn limits(
     report: &mut Report,
 ) -> Vec<LimitPlan> {
     if s.limits.len() > LIMITS_MAX {
-        report.value(
-            s.place("limit"),
-            "limit",
-            format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()),
-        );
+        s.wrong(report, "limit", format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()));
         return Vec::new();
     }
     let names = Names::of(s.limits.iter().map(LimitSettings::name).collect());
@@ -174,11 +170,10 @@ impl Check<'_> {
     }
 
     fn unknown(&mut self, key: &str, what: &str, name: &str, known: &[String]) {
-        let help = match nearest(name, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => "there is none".into(),
-            None => format!("there are {}", known.join(", ")),
-        };
+        let help = near_or(name, known.iter().map(String::as_str), || match known {
+            [] => "there is none".into(),
+            _ => format!("there are {}", known.join(", ")),
+        });
         let at = self.s.place(&format!("limit.{}.{key}", self.name));
         self.report.help(at, Problem::Unknown { what: what.into(), name: name.into() }, help);
     }

@@ -6,7 +6,7 @@
 //! order of writing does not matter.
 
 use crate::choices::{Choices, TransportChoices};
-use crate::error::{Problem, Report, nearest};
+use crate::error::{Problem, Report, near_or};
 use crate::keys::{GROUPS, SHORT};
 use crate::settings::limit::LimitCommon;
 use crate::source::Span;
@@ -151,9 +151,7 @@ fn set_named(root: &mut Table, list: &str, change: &Override, layer: Layer, repo
             names.push(own);
         }
     }
-    let help = match nearest(name, names.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("{list} here: {}", names.join(", ")),
-    };
+    let known = names.iter().map(String::as_str);
+    let help = near_or(name, known, || format!("{list} here: {}", names.join(", ")));
     report.help(change.key_span, Problem::Unknown { what: list.into(), name: name.clone() }, help);
 }

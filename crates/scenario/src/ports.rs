@@ -146,7 +146,7 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report:
             };
             if let Some((name, _)) = named.iter().find(|(name, _)| !is_there(name)) {
                 let what = if tier_of(name).is_some() { "no tier" } else { "no link of" };
-                report.value(s.place(&key), &key, format!("the network has {what} {name:?}"));
+                s.wrong(report, &key, format!("the network has {what} {name:?}"));
             }
         }
         scalable.push(key);
@@ -156,8 +156,8 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report:
     if per.is_some_and(|per| params.get(per) != Value::Off) && scales_nothing {
         let key = format!("{path}.per");
         let keys: Vec<&str> = scalable.iter().map(|key| &key[path.len() + 1..]).collect();
-        report.value(
-            s.place(&key),
+        s.wrong(
+            report,
             &key,
             format!("scales what is written; write {} as well", keys.join(" or ")),
         );

@@ -3,7 +3,7 @@
 //! Invariant: a plan's programs have names of their own that can name files, and their commands
 //! name only hosts that exist.
 
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::file_name::check_file_name;
 use crate::settings::Settings;
 use crate::settings::program::ProgramParams;
@@ -89,7 +89,7 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
                     are complete, and awaits no program";
         let place = s.place(&format!("program.{}", first.name()));
         let help = "write awaits = true, or a duration in place of until";
-        report.help(place, Problem::Impossible(text.into()), help);
+        report.clash(place, text, help);
     }
     let plans: Vec<ProgramPlan> =
         s.programs.iter().flat_map(|p| each(s, p, topology.hosts, report)).collect();
@@ -97,7 +97,7 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
     if let Some(twice) = plans.iter().find(|plan| !names.insert(&plan.name)) {
         let problem = format!("two programs are called {:?}", twice.name);
         let place = s.place(&format!("program.{}", twice.name));
-        report.help(place, Problem::Impossible(problem), "give each its own name");
+        report.clash(place, problem, "give each its own name");
     }
     plans
 }
@@ -106,7 +106,7 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
 fn each(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> Vec<ProgramPlan> {
     let mut wrong = |key: &str, message: String| {
         let path = format!("program.{}.{key}", p.name());
-        report.value(s.place(&path), &path, message);
+        s.wrong(report, &path, message);
     };
     if let Err(message) = check_file_name(&p.name(), "a program's files") {
         wrong("name", message);

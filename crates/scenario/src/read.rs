@@ -319,7 +319,7 @@ impl<'r> Reader<'r> {
             std::cmp::Ordering::Equal => {
                 let message =
                     format!("`{key}` has no effect: {other} is given, and takes its place");
-                self.report.add(a.key_span, Problem::Impossible(message));
+                self.report.impossible(a.key_span, message);
                 Some(key)
             }
         }

@@ -40,7 +40,7 @@ pub fn reference() -> String {
     out.push_str(
         "\n## Built-in flow sizes\n\n| name | mean, bytes | form | source |\n|---|---|---|---|\n",
     );
-    for b in BUILTIN {
+    for b in BUILTIN.iter() {
         let Some(cdf) = Cdf::builtin(b.name) else { continue };
         let _ = writeln!(
             out,

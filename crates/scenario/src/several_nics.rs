@@ -2,7 +2,7 @@
 //!
 //! Invariant: a plan that passes says nothing of hosts that their NICs would not do.
 
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::plan::FailurePlan;
 use crate::settings::Settings;
 use crate::topology::Topology;
@@ -24,7 +24,7 @@ pub(crate) fn check(
     let mut refuse = |is_there: bool, key: &str, what: &str| {
         if is_there {
             let problem = format!("{what}; give each host one link, or leave it out");
-            report.add(s.place(key), Problem::Impossible(problem));
+            report.impossible(s.place(key), problem);
         }
     };
     let has_switch = !matches!(s.edge.virtual_switch, VirtualSwitchParams::None(_));

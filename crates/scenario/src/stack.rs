@@ -4,7 +4,7 @@
 //! Invariant: in a plan both ends of every flow have one stack, and what only a kernel can do is
 //! asked of kernels alone.
 
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::limit::LimitPlan;
 use crate::program::ProgramPlan;
 use crate::settings::Settings;
@@ -33,7 +33,7 @@ pub(crate) fn stacks(
     let members = match s.host.linux.members(topology.hosts) {
         Ok(members) => members?,
         Err(message) => {
-            report.value(s.place("host.linux"), "host.linux", message);
+            s.wrong(report, "host.linux", message);
             return None;
         }
     };
@@ -51,7 +51,7 @@ pub(crate) fn stacks(
                 "has flows between host {kernel}, a Linux kernel by host.linux, and host {model}, \
                  which is modelled: give it hosts that are all the one or all the other"
             );
-            report.value(s.place(&path), &path, message);
+            s.wrong(report, &path, message);
             false
         }
     });
@@ -59,18 +59,18 @@ pub(crate) fn stacks(
     if traffic.dependencies.is_some() {
         let text = "traffic that waits for other traffic (after) runs where all hosts have one \
                     stack: leave host.linux out";
-        report.add(s.place("host.linux"), Problem::Impossible(text.into()));
+        report.impossible(s.place("host.linux"), text);
     }
     for program in programs.iter().filter(|program| !hosts[program.host as usize]) {
         let path = format!("program.{}.host", program.name);
         let message = format!("{} is no Linux kernel by host.linux", program.host);
-        report.value(s.place(&path), &path, message);
+        s.wrong(report, &path, message);
     }
     for limit in limits {
         if let Some(host) = limit.hosts.iter().find(|host| !hosts[**host as usize]) {
             let path = format!("limit.{}.hosts", limit.name);
             let message = format!("{host} is no Linux kernel by host.linux");
-            report.value(s.place(&path), &path, message);
+            s.wrong(report, &path, message);
         }
     }
     Some(Arc::new(Stacks { hosts, classes }))

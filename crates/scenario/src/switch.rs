@@ -49,7 +49,7 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
                 Bytes(size),
                 site.name
             );
-            return report.value(s.place("switch.buffer.size"), "switch.buffer.size", text);
+            return s.wrong(report, "switch.buffer.size", text);
         }
         let lacks = |(rate, delay): &&(Rate, Time)| {
             facts.pauses && params.lacks(*rate, *delay, packet_max) > 0
@@ -79,7 +79,7 @@ fn buffers(s: &Settings, report: &mut Report) {
         | BufferParams::Pools(PoolsParams { alpha, .. }) => {
             if !(*alpha > 0.0 && *alpha <= 1_000_000.0) {
                 let path = format!("{path}.alpha");
-                report.value(s.place(&path), &path, format!("{alpha} is no share; above 0 is"));
+                s.wrong(report, &path, format!("{alpha} is no share; above 0 is"));
             }
         }
         BufferParams::PerPort(p) => {
@@ -113,15 +113,10 @@ fn displacement(s: &Settings, report: &mut Report) {
     let (deflection, queue) = (s.switch.deflection.kind(), s.switch.queue.kind());
     let displaces = Deflection::new(&s.switch.deflection).nature().displaces;
     if displaces && matches!(s.switch.buffer, BufferParams::Pools(_)) {
-        let problem = Problem::Impossible(format!(
+        report.clash(s.place("switch.buffer"), format!(
             "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, \
              and in \"pools\" that need not make any"
-        ));
-        report.help(
-            s.place("switch.buffer"),
-            problem,
-            "use a buffer of kind \"shared\" or \"per-port\"",
-        );
+        ), "use a buffer of kind \"shared\" or \"per-port\"");
     }
     if displaces && queue != "srpt" {
         let problem = Problem::Impossible(format!(
@@ -175,11 +170,7 @@ fn scheduler(s: &Settings, report: &mut Report) {
              follows none"
         );
         let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
-        report.help(
-            s.place(at),
-            Problem::Impossible(text),
-            "write [switch] path = { kind = \"labels\" }",
-        );
+        report.clash(s.place(at), text, "write [switch] path = { kind = \"labels\" }");
     }
 }
 
@@ -193,7 +184,7 @@ fn trimming(s: &Settings, report: &mut Report) {
             s.switch.queue.kind()
         );
         let help = "write queue = { kind = \"strict-priority\" }";
-        report.help(s.place("switch.overflow"), Problem::Impossible(text), help);
+        report.clash(s.place("switch.overflow"), text, help);
     }
 }
 
@@ -204,12 +195,7 @@ fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
             "switch.pause \"bfc\" stops flows, and switch.queue \"{}\" has none",
             s.switch.queue.kind()
         );
-        let problem = Problem::Impossible(text);
-        report.help(
-            s.place("switch.pause"),
-            problem,
-            "write queue = { kind = \"dynamic-queues\" }",
-        );
+        report.clash(s.place("switch.pause"), text, "write queue = { kind = \"dynamic-queues\" }");
     }
     if p.is_brief() {
         let text = "switch.pause.pause-time is below four intervals: a pause may end before it is \
@@ -227,7 +213,7 @@ fn pause(s: &Settings, report: &mut Report) {
     let PauseParams::Pfc(p) = &s.switch.pause else { return };
     if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
         let path = "switch.pause.alpha";
-        report.value(s.place(path), path, format!("{} is no share; above 0 is", p.alpha));
+        s.wrong(report, path, format!("{} is no share; above 0 is", p.alpha));
     }
     if let (Some(pause), Some(recheck)) = (p.pause_time, p.recheck)
         && recheck >= pause
@@ -241,8 +227,7 @@ fn pause(s: &Settings, report: &mut Report) {
         BufferParams::PerPort(_) => {
             let text = "switch.pause \"pfc\" goes by what an ingress holds of one memory, and \
                         each port has its own";
-            let problem = Problem::Impossible(text.into());
-            report.help(s.place("switch.pause"), problem, "write buffer = { kind = \"pools\" }");
+            report.clash(s.place("switch.pause"), text, "write buffer = { kind = \"pools\" }");
         }
         BufferParams::Shared(_) => report.warnings.push(
             "switch.pause \"pfc\" finds no headroom in a \"shared\" buffer: packets that come \

@@ -1,7 +1,15 @@
 //! Values as TOML.
 
 use millpond_core::params::Value;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use toml_writer::{ToTomlValue, TomlStringBuilder};
+
+/// The tables of the only list `[[…]]` of a text that is built in; `file` is its name.
+pub fn built_in<T: Deserialize<'static>>(file: &str, text: &'static str) -> Vec<T> {
+    let lists: Result<BTreeMap<String, Vec<T>>, _> = toml::from_str(text);
+    lists.unwrap_or_else(|error| unreachable!("{file}: {error}")).into_values().flatten().collect()
+}
 
 /// A TOML basic string.
 pub(crate) fn quote(text: &str) -> String {

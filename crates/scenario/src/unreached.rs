@@ -3,7 +3,7 @@
 //!
 //! Invariant: where a plan passes, each flow, request and message has a path, whatever is drawn.
 
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::settings::Settings;
 use crate::topology::{End, Topology};
 use crate::traffic::{Event, JobPlan, SourceKind, TrafficPlan};
@@ -73,7 +73,7 @@ pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, re
         let help = "give the two a link, or their switches one, or leave the flow out";
         let keys = ["rows", "file", "hosts", "kind"].map(|key| format!("traffic.{name}.{key}"));
         let at = keys.iter().find(|key| s.is_written(key)).unwrap_or(&keys[3]);
-        report.help(s.place(at), Problem::Impossible(text), help);
+        report.clash(s.place(at), text, help);
     }
 }
 

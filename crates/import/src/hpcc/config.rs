@@ -15,27 +15,18 @@ use crate::source::Source;
 use crate::told::{Fate, Told};
 use crate::{Error, Result, units};
 
-/// A line of a group: SimAI's settings of some nodes alone.
-static GROUP: Key = Key {
-    names: &["GROUP_START{"],
-    form: Form::Word,
-    part: Part::Unless(
-        "",
-        "settings of some nodes alone are not modelled: all nodes have the same",
-    ),
-};
-
-/// A key that is in no table, or words behind a value.
-static STRANGE: Key = Key { names: &[""], form: Form::Word, part: Part::Unless("", "") };
-
 /// A key as it is given.
 struct Given {
-    key: &'static Key,
+    /// `None`: it is in no table, or a line of a group, or words behind a value.
+    key: Option<&'static Key>,
     line: usize,
     /// As it is written, shortened.
     text: String,
     words: Vec<String>,
 }
+
+/// What it means that settings of some nodes (`GROUP_START{` in SimAI's) are not modelled.
+const GROUP: &str = "settings of some nodes alone are not modelled: all nodes have the same";
 
 /// The configuration.
 pub(super) struct Config {
@@ -53,21 +44,20 @@ impl Config {
         let mut given: Vec<Given> = Vec::new();
         let mut fates: BTreeMap<usize, Fate> = BTreeMap::new();
         let mut in_group = false;
+        let mut strange = |given: &mut Vec<Given>, line, text, fate| {
+            fates.insert(given.len(), fate);
+            given.push(Given { key: None, line, text, words: Vec::new() });
+        };
         for (line, words) in source.lines() {
-            if words[0] == GROUP.names[0] || in_group {
+            if words[0] == "GROUP_START{" || in_group {
                 in_group = words[0] != "}GROUP_END";
-                given.push(Given { key: &GROUP, line, text: words.join(" "), words: Vec::new() });
+                strange(&mut given, line, words.join(" "), Fate::Missing(GROUP.into()));
                 continue;
             }
             for (name, values) in statements(&words) {
                 let Some(key) = find(name) else {
-                    fates.insert(given.len(), Fate::Unknown(guess::meaning(name, values)));
-                    given.push(Given {
-                        key: &STRANGE,
-                        line,
-                        text: shortened(name, values),
-                        words: Vec::new(),
-                    });
+                    let means = guess::meaning(name, values);
+                    strange(&mut given, line, shortened(name, values), Fate::Unknown(means));
                     continue;
                 };
                 let count = check(&source, line, key, values)?;
@@ -75,17 +65,17 @@ impl Config {
                 // needs them.
                 let read = if key.form == Form::Map { values.len() } else { count };
                 let words = values[..read].iter().map(|word| word.to_string()).collect();
-                given.push(Given { key, line, text: shortened(name, &values[..count]), words });
+                let text = shortened(name, &values[..count]);
+                given.push(Given { key: Some(key), line, text, words });
                 if values.len() > count {
-                    fates.insert(given.len(), Fate::Unknown(guess::surplus(key, count, values)));
                     let text = format!("{name} … {}", values[count..].join(" "));
-                    given.push(Given { key: &STRANGE, line, text, words: Vec::new() });
+                    let means = guess::surplus(key, count, values);
+                    strange(&mut given, line, text, Fate::Unknown(means));
                 }
             }
         }
-        let known =
-            given.iter().enumerate().filter(|(_, given)| !std::ptr::eq(given.key, &STRANGE));
-        let last = known.map(|(at, given)| (given.key.names[0], at)).collect();
+        let known = given.iter().enumerate().filter_map(|(at, given)| Some((given.key?, at)));
+        let last = known.map(|(key, at)| (key.name(), at)).collect();
         Ok(Config { source, given, last, fates: RefCell::new(fates), instead: BTreeMap::new() })
     }
 
@@ -95,7 +85,7 @@ impl Config {
     }
 
     fn of(&self, name: &str) -> Option<&Given> {
-        debug_assert!(find(name).is_some_and(|key| key.names[0] == name), "{name} is in the table");
+        debug_assert!(find(name).is_some_and(|key| key.name() == name), "{name} is in the table");
         self.last.get(name).map(|at| &self.given[*at])
     }
 
@@ -153,21 +143,20 @@ impl Config {
 
     /// The keys of the transport's part that are given.
     pub fn transport_keys(&self) -> impl Iterator<Item = &'static str> {
-        let is_transport = |given: &&Given| given.key.part == Part::Transport;
-        self.given.iter().filter(is_transport).map(|given| given.key.names[0])
+        let keys = self.given.iter().filter_map(|given| given.key);
+        keys.filter(|key| key.part == Part::Transport).map(Key::name)
     }
 
     /// The fate of every key, in their order.
     pub fn told(&self) -> Vec<Told> {
         let fates = self.fates.borrow();
         let fate = |at: usize, given: &Given| -> Fate {
-            let is_named = !std::ptr::eq(given.key, &GROUP) && !std::ptr::eq(given.key, &STRANGE);
-            if is_named && self.last.get(given.key.names[0]) != Some(&at) {
+            let last = given.key.and_then(|key| self.last.get(key.name()));
+            if last.is_some_and(|last| *last != at) {
                 return Fate::Unused("it is given again below".into());
             }
-            if let Some(fate) = fates.get(&at) {
-                return fate.clone();
-            }
+            // Each without a key has its fate.
+            let (Some(key), None) = (given.key, fates.get(&at)) else { return fates[&at].clone() };
             let same = |value: &str| {
                 let number = |text: &str| match text {
                     "true" => Some(1.0),
@@ -177,13 +166,13 @@ impl Config {
                 let own = given.words.first().map_or("", String::as_str);
                 own == value || number(own).is_some() && number(own) == number(value)
             };
-            match given.key.part {
+            match key.part {
                 Part::Output => Fate::Output,
-                Part::Unused(why) => Fate::Unused(why.into()),
-                Part::Unless(value, _) if !value.is_empty() && same(value) => {
+                Part::Unused => Fate::Unused(key.means.clone()),
+                Part::Unless if !key.value.is_empty() && same(&key.value) => {
                     Fate::Becomes("as here: no other value is modelled".into())
                 }
-                Part::Unless(_, means) => Fate::Missing(means.into()),
+                Part::Unless => Fate::Missing(key.means.clone()),
                 // A key that the importer forgot is not reported as honoured.
                 Part::Read | Part::Transport => Fate::Missing("nothing here reads it".into()),
             }
@@ -209,9 +198,7 @@ impl Config {
                 "TOPOLOGY_FILE" => "; --topology gives one",
                 _ => "",
             };
-            return Err(self
-                .source
-                .wrong(self.source.end(), format!("there is no {name}{option}")));
+            return self.source.fail(self.source.end(), format!("there is no {name}{option}"));
         };
         let given = Path::new(&self.source.name);
         let whole = std::path::absolute(given).unwrap_or_else(|_| given.to_path_buf());
@@ -264,9 +251,9 @@ fn shortened(name: &str, values: &[&str]) -> String {
 
 /// Whether the values have the key's form. Returns how many of them it takes.
 fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usize> {
-    let name = key.names[0];
+    let name = key.name();
     // Nobody reads these: any value will do.
-    if matches!(key.part, Part::Output | Part::Unused(_)) {
+    if matches!(key.part, Part::Output | Part::Unused) {
         return Ok(values.len());
     }
     let count = match key.form {
@@ -278,8 +265,8 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usi
         _ => 1,
     };
     if values.len() < count {
-        return Err(source
-            .wrong(line, format!("{name} has {} values, and should have {count}", values.len())));
+        return source
+            .fail(line, format!("{name} has {} values, and should have {count}", values.len()));
     }
     for (at, &value) in values[..count].iter().enumerate() {
         let fits = match key.form {
@@ -301,7 +288,7 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usi
                 Form::Map => "a number from 0",
                 _ => "a whole number",
             };
-            return Err(source.wrong(line, format!("{name}: {value:?} is not {what}")));
+            return source.fail(line, format!("{name}: {value:?} is not {what}"));
         }
     }
     Ok(count)

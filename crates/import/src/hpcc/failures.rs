@@ -44,7 +44,7 @@ pub(super) fn tables(
     let all = config.number("ERROR_RATE_PER_LINK").unwrap_or(0.0);
     if all > 1.0 {
         let line = config.line("ERROR_RATE_PER_LINK");
-        return Err(config.source.wrong(line, format!("{all} is not a share, from 0 to 1")));
+        return config.source.fail(line, format!("{all} is not a share, from 0 to 1"));
     }
     config.becomes(
         "ERROR_RATE_PER_LINK",

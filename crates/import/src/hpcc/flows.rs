@@ -12,7 +12,7 @@ use super::fork::Fork;
 use super::surplus;
 use super::topology::Topology;
 use crate::source::{Source, Words};
-use crate::told::{Fate, Told};
+use crate::told::Fate;
 use crate::units::{seconds, us_text};
 use crate::{Imported, Result};
 
@@ -117,15 +117,11 @@ pub(super) fn read(
         };
         match left_out {
             None => flows.push(flow),
-            Some(why) => imported.told.push(Told {
-                place: format!("{}:{line}", source.name),
-                text: words.join(" "),
-                fate: Fate::LeftOut(why.into()),
-            }),
+            Some(why) => imported.tell(source, *line, words.join(" "), Fate::LeftOut(why.into())),
         }
     }
     if flows.is_empty() {
-        return Err(source.wrong(lines[0].0, "no flow sends anything: all are left out"));
+        return source.fail(lines[0].0, "no flow sends anything: all are left out");
     }
     Ok(Some(list(source, flows, imported)))
 }
@@ -153,7 +149,7 @@ fn lines<'s>(
                  bytes and start, found {} values",
                 own.len()
             );
-            return Err(source.wrong(line, text));
+            return source.fail(line, text);
         }
         lines.push((line, own));
     }
@@ -202,14 +198,12 @@ fn chosen(
     }
     if found > columns.count {
         let (line, words) = &lines[0];
-        imported.told.push(Told {
-            place: format!("{}:{line}", source.name),
-            text: words.join(" "),
-            fate: Fate::Unknown(format!(
-                "column {} and what follows it are not read",
-                columns.count + 1
-            )),
-        });
+        imported.tell(
+            source,
+            *line,
+            words.join(" "),
+            Fate::Unknown(format!("column {} and what follows it are not read", columns.count + 1)),
+        );
     }
     columns
 }
@@ -241,7 +235,7 @@ fn flow(
     let topology = reading.topology;
     if words.len() < columns.count {
         let text = format!("{what}: expected `{}`, found {} values", columns.text, words.len());
-        return Err(source.wrong(line, text));
+        return source.fail(line, text);
     }
     let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
     let host = |at: usize| -> Result<(u32, u32)> {
@@ -269,7 +263,7 @@ fn flow(
     // ConWeave's fork sends a byte where the file says none.
     let bytes = bytes.max(u64::from(reading.fork == Fork::ConWeave));
     if bytes > 1 << 48 {
-        return Err(source.wrong(line, format!("{bytes} bytes is no size of a flow")));
+        return source.fail(line, format!("{bytes} bytes is no size of a flow"));
     }
     let start = words[columns.start];
     let start = seconds(start).ok_or_else(|| {
@@ -287,13 +281,12 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
     ids.dedup();
     let are_apart = ids.len() == flows.len();
     if has_ids && !are_apart {
-        imported.told.push(Told {
-            place: format!("{}:{}", source.name, flows[0].line),
-            text: "the flow's number".into(),
-            fate: Fate::Unknown(
-                "several flows have the same number, so flows have no id here".into(),
-            ),
-        });
+        imported.tell(
+            source,
+            flows[0].line,
+            "the flow's number",
+            Fate::Unknown("several flows have the same number, so flows have no id here".into()),
+        );
     }
     let with_ids = has_ids && are_apart;
     let with_ports = flows.iter().any(|flow| flow.port.is_some_and(|port| port != COMMON_PORT));

@@ -75,26 +75,10 @@ pub(super) fn surplus(key: &Key, count: usize, values: &[&str]) -> String {
 /// A key that differs in a letter or two.
 fn nearest(name: &str) -> Option<&'static str> {
     let upper = name.to_uppercase();
-    let all = KEYS.iter().flat_map(|key| key.names).copied();
+    let all = KEYS.iter().flat_map(|key| &key.names).map(String::as_str);
     let most = if name.len() > 6 { 2 } else { 1 };
-    let near = all.map(|known| (distance(known, &upper), known)).min()?;
+    let near = all.map(|known| (strsim::levenshtein(known, &upper), known)).min()?;
     (near.0 <= most && find(name).is_none()).then_some(near.1)
-}
-
-/// How many letters are to be put in, left out or changed.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<u8> = b.bytes().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for j in 0..b.len() {
-            let change = diagonal + usize::from(x != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -120,9 +104,5 @@ mod tests {
         assert!(of("FANCY", "1").starts_with("probably a feature"));
         assert!(of("RP_TIMR", "300").ends_with("(RP_TIMER is read: is that meant?)"));
         assert!(!of("BW_OUTPUT_FILE", "bw.txt").contains("FCT_OUTPUT_FILE"));
-        assert_eq!(
-            (distance("RATE_AI", "RATE_HAI"), distance("abc", "abc"), distance("", "ab")),
-            (1, 0, 2)
-        );
     }
 }

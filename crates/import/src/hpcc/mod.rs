@@ -33,7 +33,7 @@ use millpond_core::Time;
 
 use crate::network::Network;
 use crate::source::{Source, Words};
-use crate::told::{Fate, Told};
+use crate::told::Fate;
 use crate::{Error, Imported, Result, program, units};
 use config::Config;
 use fork::Fork;
@@ -76,7 +76,7 @@ fn of(name: &str, config: Config, workload: Option<&Path>) -> Result<Imported> {
     if payload > PAYLOAD_MAX {
         let text =
             format!("{payload} bytes are no payload of a packet; {PAYLOAD_MAX} are the most");
-        return Err(config.source.wrong(config.line("PACKET_PAYLOAD_SIZE"), text));
+        return config.source.fail(config.line("PACKET_PAYLOAD_SIZE"), text);
     }
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
     let traffic = match workload {
@@ -258,7 +258,7 @@ fn ways(source: &Source, flows: &flows::Flows, network: &mut Network) -> Result<
          or leave the flow out",
         pair.0, pair.1
     );
-    Err(source.wrong(flows.pairs[&pair], text))
+    source.fail(flows.pairs[&pair], text)
 }
 
 /// The most priority groups that the report names.
@@ -290,14 +290,15 @@ fn surplus(source: &Source, words: &Words<'_>, announced: &str, imported: &mut I
         if units::number(words[0]).is_none() {
             continue;
         }
-        imported.told.push(Told {
-            place: format!("{}:{line}", source.name),
-            text: words.join(" "),
-            fate: Fate::LeftOut(format!(
+        imported.tell(
+            source,
+            line,
+            words.join(" "),
+            Fate::LeftOut(format!(
                 "it is beyond {announced}, and so not read, as there: correct the number in the \
                  file if it should count"
             )),
-        });
+        );
     }
 }
 

@@ -99,7 +99,7 @@ fn thresholds(
             (Some(_), _) => config.unused(single, format!("{key} is given")),
             (None, Some(_)) => config.becomes(single, "switch.marking, at departure"),
             (None, None) => {
-                return Err(config.source.wrong(config.source.end(), format!("there is no {key}")));
+                return config.source.fail(config.source.end(), format!("there is no {key}"));
             }
         }
         for rate in &all {
@@ -120,9 +120,7 @@ fn thresholds(
             if at == 2 && !is_share {
                 let (key, text) =
                     (if map.is_some() { key } else { single }, "is no probability, from 0 to 1");
-                return Err(config
-                    .source
-                    .wrong(config.line(key), format!("{key}: {value} {text}")));
+                return config.source.fail(config.line(key), format!("{key}: {value} {text}"));
             }
             by_rate.entry(*rate).or_default()[at] = value;
         }

@@ -112,7 +112,7 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Topology>
             Ok(topology)
         }
         (None, Some(wrong)) => Err(wrong),
-        (None, None) => Err(source.wrong(1, "there is no topology")),
+        (None, None) => source.fail(1, "there is no topology"),
     }
 }
 
@@ -135,12 +135,12 @@ fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
     if links.0 == first {
         words.skip_line(first);
     } else if form != Form::Plain {
-        return Err(source.wrong(links.0, format!("the first line should be `{}`", form.text())));
+        return source.fail(links.0, format!("the first line should be `{}`", form.text()));
     }
     if nodes > 1 << 24 || switch_count.saturating_add(nvswitch_count) > nodes {
         let text =
             format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
-        return Err(source.wrong(first, text));
+        return source.fail(first, text);
     }
     let kinds = switches(source, &mut words, nodes, nvswitch_count, switch_count)?;
     let mut network = Network::default();
@@ -181,7 +181,7 @@ fn switches(
         let number = source.whole(word, "a switch's number")?;
         let node = known(source, word.0, number, nodes)?;
         if kinds.insert(node, at < nvswitch_count).is_some() {
-            return Err(source.wrong(word.0, format!("node {node} is named a switch twice")));
+            return source.fail(word.0, format!("node {node} is named a switch twice"));
         }
     }
     Ok(kinds)
@@ -189,9 +189,7 @@ fn switches(
 
 fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
     if number >= nodes {
-        return Err(
-            source.wrong(line, format!("there is no node {number}; there are {nodes}, from 0"))
-        );
+        return source.fail(line, format!("there is no node {number}; there are {nodes}, from 0"));
     }
     Ok(number as u32)
 }
@@ -200,10 +198,10 @@ fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
 fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Result<(Link, usize)> {
     if words.left_in_line() < 5 {
         let (line, word) = words.next(what)?;
-        return Err(source.wrong(
+        return source.fail(
             line,
             format!("{what}: expected node, node, rate, delay and error rate from {word:?} on"),
-        ));
+        );
     }
     let (line, a) = words.next(what)?;
     let a = known(source, line, source.whole((line, a), what)?, nodes)?;

@@ -5,6 +5,9 @@
 //! have in common, and the import reports what is lost.
 
 use millpond_core::{Bytes, Rate, Time};
+use millpond_scenario::built_in;
+use serde::Deserialize;
+use std::sync::LazyLock;
 
 use super::config::Config;
 use super::fork::Fork;
@@ -13,7 +16,8 @@ use crate::network::Network;
 use crate::units;
 
 /// How a value is written here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum As {
     Nanoseconds,
     Microseconds,
@@ -23,16 +27,28 @@ enum As {
 }
 
 /// A congestion control: its number there, and its kind here.
+#[derive(Deserialize)]
 struct Mode {
     number: u64,
-    kind: &'static str,
+    kind: String,
     /// The congestion control that the kind only stands in for.
-    instead: Option<&'static str>,
+    instead: Option<String>,
     /// Their key, our key.
-    keys: &'static [(&'static str, &'static str, As)],
-    /// Keys that have no counterpart, and what that means.
-    lost: &'static [(&'static [&'static str], &'static str)],
+    keys: Vec<(String, String, As)>,
+    #[serde(default)]
+    lost: Lost,
 }
+
+/// Keys that have no counterpart, and what that means.
+#[derive(Default, Deserialize)]
+struct Lost {
+    keys: Vec<String>,
+    means: String,
+}
+
+/// The table. A control that is in none of them runs as the first, without its keys.
+static MODES: LazyLock<Vec<Mode>> =
+    LazyLock::new(|| built_in("modes.toml", include_str!("modes.toml")));
 
 /// Keys of telemetry, and the value that is modelled; otherwise what that means.
 const TELEMETRY: [(&str, u64, &str); 2] = [
@@ -43,103 +59,18 @@ const TELEMETRY: [(&str, u64, &str); 2] = [
 /// The number of TIMELY.
 const TIMELY: u64 = 7;
 
-/// The keys of HPCC.
-const HPCC: &[(&str, &str, As)] = &[
-    ("U_TARGET", "hpcc-eta", As::Number),
-    ("MI_THRESH", "hpcc-max-stage", As::Number),
-    ("RATE_AI", "hpcc-additive-increase", As::Rate),
-    ("MULTI_RATE", "hpcc-multi-rate", As::Flag),
-    ("FAST_REACT", "hpcc-fast-react", As::Flag),
-    ("MIN_RATE", "hpcc-min-rate", As::Rate),
-];
-
-/// The table. A control that is in none of them runs as the first, without its keys.
-const MODES: [Mode; 7] = [
-    Mode {
-        number: 1,
-        kind: "dcqcn",
-        instead: None,
-        keys: &[
-            ("ALPHA_RESUME_INTERVAL", "dcqcn-alpha-timer", As::Microseconds),
-            ("RATE_DECREASE_INTERVAL", "dcqcn-decrease-interval", As::Microseconds),
-            ("RP_TIMER", "dcqcn-increase-timer", As::Microseconds),
-            ("EWMA_GAIN", "dcqcn-g", As::Number),
-            ("DCTCP_GAIN", "dcqcn-g", As::Number),
-            ("FAST_RECOVERY_TIMES", "dcqcn-fast-recovery", As::Number),
-            ("RATE_AI", "dcqcn-additive-increase", As::Rate),
-            ("RATE_HAI", "dcqcn-hyper-increase", As::Rate),
-            ("MIN_RATE", "dcqcn-min-rate", As::Rate),
-            ("CLAMP_TARGET_RATE", "dcqcn-clamp-target", As::Flag),
-        ],
-        lost: &[],
-    },
-    Mode { number: 3, kind: "hpcc", instead: None, keys: HPCC, lost: &[] },
-    Mode {
-        number: TIMELY,
-        kind: "timely",
-        instead: None,
-        keys: &[
-            ("RATE_AI", "timely-additive-increase", As::Rate),
-            ("RATE_HAI", "timely-hyper-increase", As::Rate),
-            ("MIN_RATE", "timely-min-rate", As::Rate),
-            ("TIMELY_T_LOW", "timely-low", As::Nanoseconds),
-            ("TIMELY_T_HIGH", "timely-high", As::Nanoseconds),
-            ("TIMELY_BETA", "timely-beta", As::Number),
-        ],
-        lost: &[],
-    },
-    Mode {
-        number: 8,
-        kind: "rdma-dctcp",
-        instead: None,
-        keys: &[
-            ("EWMA_GAIN", "rdma-dctcp-g", As::Number),
-            ("DCTCP_RATE_AI", "rdma-dctcp-additive-increase", As::Rate),
-            ("MIN_RATE", "rdma-dctcp-min-rate", As::Rate),
-        ],
-        lost: &[],
-    },
-    Mode {
-        number: 10,
-        kind: "hpcc",
-        instead: Some("HPCC-PINT"),
-        keys: HPCC,
-        lost: &[(
-            &["PINT_LOG_BASE", "PINT_PROB"],
-            "a parameter of PINT: telemetry is each link's own, exact and on every packet (42 \
-             bytes)",
-        )],
-    },
-    Mode {
-        number: 11,
-        kind: "timely",
-        instead: Some("Swift over RDMA"),
-        keys: &[("MIN_RATE", "timely-min-rate", As::Rate)],
-        lost: &[],
-    },
-    Mode {
-        number: 13,
-        kind: "dcqcn",
-        instead: Some("RealDcqcn"),
-        keys: &[("MIN_RATE", "dcqcn-min-rate", As::Rate)],
-        lost: &[(
-            &[
-                "ns3::RealDcqcn::EwmaGain",
-                "ns3::RealDcqcn::F",
-                "ns3::RealDcqcn::RateUpdateDelay",
-                "ns3::RealDcqcn::AlphaUpdateDelay",
-                "ns3::RealDcqcn::BytesThreshold",
-                "ns3::RealDcqcn::Clamp",
-            ],
-            "a parameter of RealDcqcn, which is not modelled",
-        )],
-    },
-];
-
 impl Mode {
     fn has(&self, key: &str) -> bool {
-        self.keys.iter().any(|(theirs, ..)| *theirs == key)
-            || self.lost.iter().any(|(keys, _)| keys.contains(&key))
+        self.key(key).is_some() || self.loses(key)
+    }
+
+    /// Our key for one of theirs.
+    fn key(&self, key: &str) -> Option<&(String, String, As)> {
+        self.keys.iter().find(|(theirs, ..)| theirs == key)
+    }
+
+    fn loses(&self, key: &str) -> bool {
+        self.lost.keys.iter().any(|lost| lost == key)
     }
 }
 
@@ -147,8 +78,8 @@ impl Mode {
 pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u64) -> String {
     let number = config.whole("CC_MODE").unwrap_or(1);
     let known = MODES.iter().find(|mode| mode.number == number);
-    let kind = known.map_or(MODES[0].kind, |mode| mode.kind);
-    match known.map(|mode| mode.instead) {
+    let kind = &known.unwrap_or(&MODES[0]).kind;
+    match known.map(|mode| mode.instead.as_deref()) {
         Some(None) => config.becomes("CC_MODE", format!("transport \"{kind}\"")),
         lost => {
             let name = lost.flatten().unwrap_or("a congestion control that is not known here");
@@ -164,9 +95,7 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
         text += "importance = { kind = \"tlt\", first = \"first\", lost-rounds = \"last\" }\n";
     }
     for key in config.transport_keys() {
-        if let Some((_, ours, form)) =
-            known.and_then(|mode| mode.keys.iter().find(|(theirs, ..)| *theirs == key))
-        {
+        if let Some((_, ours, form)) = known.and_then(|mode| mode.key(key)) {
             // Two keys of different forks have become one of ours: the first one given counts.
             if text.contains(&format!("\n{ours} = ")) {
                 config.unused(key, format!("{ours} is given by another key"));
@@ -181,10 +110,8 @@ pub(super) fn tables(config: &Config, fork: Fork, network: &Network, payload: u6
             text += &format!("{ours} = {value}\n");
             continue;
         }
-        if let Some((_, means)) =
-            known.and_then(|mode| mode.lost.iter().find(|(keys, _)| keys.contains(&key)))
-        {
-            config.missing(key, *means);
+        if let Some(mode) = known.filter(|mode| mode.loses(key)) {
+            config.missing(key, &mode.lost.means);
             continue;
         }
         let of: Vec<String> =

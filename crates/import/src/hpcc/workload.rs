@@ -24,9 +24,8 @@ pub(super) fn read(
     imported: &mut Imported,
 ) -> Result<(String, String)> {
     let sizes = config.file("HPCC_WORKLOAD")?;
-    let wrong = |key: &str, text: &str| {
-        Err(config.source.wrong(config.line(key), format!("{key}: {text}")))
-    };
+    let wrong =
+        |key: &str, text: &str| config.source.fail(config.line(key), format!("{key}: {text}"));
     let load = config.number("LOAD").unwrap_or(0.1);
     let foreground = config.number("FOREGROUND_RATIO").unwrap_or(0.01);
     let count = config.whole("NUM_BG_FLOWS").unwrap_or(0);
@@ -111,17 +110,13 @@ fn mean(source: &crate::source::Source) -> Result<f64> {
     for (line, words) in source.lines() {
         let numbers: Vec<f64> = words.iter().filter_map(|word| word.parse().ok()).collect();
         let [size, share] = numbers[..] else {
-            return Err(source.wrong(line, "expected a size and its share"));
+            return source.fail(line, "expected a size and its share");
         };
         if size < before.0 || share < before.1 || share > 1.0 {
-            return Err(source.wrong(line, "sizes and shares ascend, and shares end at 1"));
+            return source.fail(line, "sizes and shares ascend, and shares end at 1");
         }
         mean += (share - before.1) * (size + before.0) / 2.0;
         before = (size, share);
     }
-    if before.1 < 1.0 {
-        Err(source.wrong(source.end(), "the shares do not end at 1"))
-    } else {
-        Ok(mean)
-    }
+    if before.1 < 1.0 { source.fail(source.end(), "the shares do not end at 1") } else { Ok(mean) }
 }

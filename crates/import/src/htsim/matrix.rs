@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use millpond_core::Time;
+use millpond_scenario::meant;
 use millpond_scenario::settings::flows::cycle;
 
 use crate::source::{Source, Word};
@@ -123,15 +124,15 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
         } else if words[0] == "trigger" {
             let (id, trigger) = trigger(source, line, &words)?;
             if let Some(other) = reading.triggers.insert(id, trigger) {
-                return Err(source
-                    .wrong(line, format!("trigger {id} is that of line {} as well", other.line)));
+                return source
+                    .fail(line, format!("trigger {id} is that of line {} as well", other.line));
             }
         } else if words[0] == "failure" {
             reading.failures.push((failure(source, line, &words)?, words.join(" ")));
         } else {
-            let near = nearest(words[0], HEADER.iter().copied().chain(["trigger", "failure"]));
+            let near = meant(words[0], HEADER.iter().copied().chain(["trigger", "failure"]));
             let means = format!("no line of a connection matrix{near}: not read");
-            imported.told.push(told(source, line, &words.join(" "), Fate::Unknown(means)));
+            imported.tell(source, line, words.join(" "), Fate::Unknown(means));
         }
     }
     leave_out(source, &mut reading, imported);
@@ -157,20 +158,6 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     })
 }
 
-fn told(source: &Source, line: usize, text: &str, fate: Fate) -> Told {
-    Told { place: format!("{}:{line}", source.name), text: text.into(), fate }
-}
-
-fn missing(source: &Source, line: usize, text: &str, means: &str) -> Told {
-    told(source, line, text, Fate::Missing(means.into()))
-}
-
-/// The nearest of these names, as an addition to a message.
-fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
-    let near = millpond_scenario::nearest(name, known);
-    near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
-}
-
 /// Leaves out flows from a node to itself that nobody waits for.
 fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     let all = std::mem::take(&mut reading.connections);
@@ -183,12 +170,8 @@ fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     }
     for c in out {
         let why = "a flow from a node to itself is left out: nothing of it is sent";
-        imported.told.push(told(
-            source,
-            c.line,
-            &format!("{}->{}", c.src, c.dst),
-            Fate::LeftOut(why.into()),
-        ));
+        let text = format!("{}->{}", c.src, c.dst);
+        imported.tell(source, c.line, text, Fate::LeftOut(why.into()));
     }
 }
 
@@ -210,7 +193,7 @@ fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
                     .into(),
             ),
         };
-        imported.told.push(told(source, c.line, text, fate));
+        imported.tell(source, c.line, text, fate);
     }
 }
 
@@ -223,7 +206,7 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
     for c in all {
         let means =
             format!("a flow without an end there; here it sends until the run ends, at {duration}");
-        imported.told.push(missing(source, c.line, "size 0", &means));
+        imported.tell(source, c.line, "size 0", Fate::Missing(means));
         any = Some(duration);
     }
     any
@@ -234,7 +217,7 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
     let (mut tier, mut switch, mut link) = (None, None, None);
     for pair in words[1..].chunks(2) {
         let [key, value] = *pair else {
-            return Err(source.wrong(line, format!("{} has no value", pair[0])));
+            return source.fail(line, format!("{} has no value", pair[0]));
         };
         match key {
             "switch_type" => {
@@ -243,24 +226,22 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
                     "AGG" => Tier::Agg,
                     "CORE" => Tier::Core,
                     _ => {
-                        return Err(source.wrong(
-                            line,
-                            format!("switch_type is TOR, AGG or CORE, not {value:?}"),
-                        ));
+                        return source
+                            .fail(line, format!("switch_type is TOR, AGG or CORE, not {value:?}"));
                     }
                 });
             }
             "switch_id" => switch = Some(source.whole((line, value), key)?),
             "link_id" => link = Some(source.whole((line, value), key)?),
             _ => {
-                let near = nearest(key, ["switch_type", "switch_id", "link_id"]);
-                return Err(source.wrong(line, format!("a failure has no {key:?}{near}")));
+                let near = meant(key, ["switch_type", "switch_id", "link_id"]);
+                return source.fail(line, format!("a failure has no {key:?}{near}"));
             }
         }
     }
     match (tier, switch, link) {
         (Some(tier), Some(switch), Some(link)) => Ok(Failure { line, tier, switch, link }),
-        _ => Err(source.wrong(line, "a failure needs switch_type, switch_id and link_id")),
+        _ => source.fail(line, "a failure needs switch_type, switch_id and link_id"),
     }
 }
 
@@ -301,12 +282,8 @@ fn connection(
     while let Some(&key) = words.get(at) {
         at += 1;
         if key == "addon" {
-            imported.told.push(missing(
-                source,
-                line,
-                key,
-                "the flow starts as if it were not an add-on",
-            ));
+            let means = "the flow starts as if it were not an add-on";
+            imported.tell(source, line, key, Fate::Missing(means.into()));
             continue;
         }
         let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
@@ -320,8 +297,8 @@ fn connection(
             let text =
                 if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
             at += usize::from(next_is_number);
-            let means = format!("no word of a connection{}: not read", nearest(key, KEYS));
-            imported.told.push(told(source, line, &text, Fate::Unknown(means)));
+            let means = format!("no word of a connection{}: not read", meant(key, KEYS));
+            imported.tell(source, line, text, Fate::Unknown(means));
             found.strange.push(key.to_string());
             continue;
         }
@@ -337,7 +314,7 @@ fn connection(
             "send_done_trigger" | "recv_done_trigger" => found.activates.push(whole()?),
             _ => {
                 let means = "flows have one priority, and what is sent is not ordered by it";
-                imported.told.push(missing(source, line, &format!("prio {value}"), means));
+                imported.tell(source, line, format!("prio {value}"), Fate::Missing(means.into()));
             }
         }
     }
@@ -377,17 +354,17 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
                 continue;
             }
             _ => {
-                return Err(source.wrong(
+                return source.fail(
                     line,
                     format!(
                         "a trigger has id, count, and one of oneshot, multishot and barrier; not \
                          {key:?}"
                     ),
-                ));
+                );
             }
         };
         if kind.replace(own).is_some() {
-            return Err(source.wrong(line, "a trigger is one of oneshot, multishot and barrier"));
+            return source.fail(line, "a trigger is one of oneshot, multishot and barrier");
         }
     }
     let id = id
@@ -396,7 +373,7 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
     let kind = kind
         .ok_or_else(|| source.wrong(line, "a trigger needs to be oneshot, multishot or barrier"))?;
     if kind == Kind::Barrier && count.is_none_or(|count| count == 0) {
-        return Err(source.wrong(line, "a barrier needs a count, from 1"));
+        return source.fail(line, "a barrier needs a count, from 1");
     }
     Ok((id, Trigger { line, kind, count: count.unwrap_or(1) }))
 }
@@ -422,14 +399,13 @@ fn announced(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
                     .map(|told| format!("; is {:?} at {} meant as it?", told.text, told.place));
                 let near = near.unwrap_or_default();
                 let text = format!("there is no line `{key} N`, and there are {found}{near}");
-                return Err(source.wrong(source.end(), text));
+                return source.fail(source.end(), text);
             }
             continue;
         };
         if said != found {
-            return Err(
-                source.wrong(line, format!("{key}: {said} are announced, and there are {found}"))
-            );
+            return source
+                .fail(line, format!("{key}: {said} are announced, and there are {found}"));
         }
     }
     Ok(())
@@ -438,16 +414,16 @@ fn announced(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
 /// Counts, nodes, sizes, and that all has a beginning.
 fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
     let Some(&(line, nodes)) = reading.header.get("Nodes") else {
-        return Err(source.wrong(1, "there is no line `Nodes N`"));
+        return source.fail(1, "there is no line `Nodes N`");
     };
     if !(2..=1 << 24).contains(&nodes) {
-        return Err(source.wrong(line, format!("{nodes} nodes; 2 and more are a network")));
+        return source.fail(line, format!("{nodes} nodes; 2 and more are a network"));
     }
     announced(source, reading, told)?;
     let mut ids: BTreeMap<u64, &Connection> = BTreeMap::new();
     let reuse = reading.connections.iter().any(|c| c.message.is_some());
     for c in &reading.connections {
-        let wrong = |text: String| Err(source.wrong(c.line, text));
+        let wrong = |text: String| source.fail(c.line, text);
         for (what, node) in [("source", c.src), ("destination", c.dst)] {
             if u64::from(node) >= nodes {
                 return wrong(format!(
@@ -501,7 +477,7 @@ fn predecessors(source: &Source, reading: &Reading) -> Result<Vec<Vec<usize>>> {
         };
         let activators = of(&|c| c.activates.contains(id));
         let targets = of(&|c| c.waits_for == Some(*id));
-        let wrong = |text: String| Err(source.wrong(trigger.line, format!("trigger {id} {text}")));
+        let wrong = |text: String| source.fail(trigger.line, format!("trigger {id} {text}"));
         if targets.is_empty() {
             continue;
         }
@@ -581,10 +557,8 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     match cycle(&after).and_then(|cycle| cycle.into_iter().min()) {
         Some(at) => {
             let c = &reading.connections[at as usize];
-            Err(source.wrong(
-                c.line,
-                format!("{}->{} waits for itself, by way of triggers", c.src, c.dst),
-            ))
+            source
+                .fail(c.line, format!("{}->{} waits for itself, by way of triggers", c.src, c.dst))
         }
         None => Ok(csv),
     }

@@ -11,7 +11,7 @@ mod topology;
 use std::path::Path;
 
 use crate::source::Source;
-use crate::{Fate, Imported, Result, Told, program};
+use crate::{Fate, Imported, Result, program};
 
 /// Reads a connection matrix, and a topology if there is one. Without a topology, htsim's default
 /// fat tree carries the matrix.
@@ -76,11 +76,12 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
             "\n{}at = \"0us\"\nconverge = \"0us\"\n",
             fabric.failing(*failure, &matrix.file)?
         );
-        imported.told.push(Told {
-            place: format!("{}:{}", matrix.file.name, failure.line),
-            text: text.clone(),
-            fate: Fate::Becomes("[[failure]] of that link, from the beginning on".into()),
-        });
+        imported.tell(
+            &matrix.file,
+            failure.line,
+            text.clone(),
+            Fate::Becomes("[[failure]] of that link, from the beginning on".into()),
+        );
     }
     let by_arguments = match fabric.as_ref().is_some_and(|fabric| fabric.buffer.is_some()) {
         true => "transport and marking are",

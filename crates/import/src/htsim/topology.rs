@@ -5,11 +5,12 @@
 //! half on either side, so that a way has the sum.
 
 use millpond_core::{Rate, Time};
+use millpond_scenario::meant;
 
 use super::matrix::{Failure, Matrix, Tier as Which};
 use crate::network::{Link, Network};
 use crate::source::Source;
-use crate::told::{Fate, Told};
+use crate::told::Fate;
 use crate::{Error, Imported, Result};
 
 /// A tier's settings with their lines.
@@ -95,7 +96,7 @@ impl Fabric {
             Which::Agg => ("agg", aggs),
             Which::Core => ("core", tree.cores),
         };
-        let wrong = |text: String| Err(source.wrong(failure.line, text));
+        let wrong = |text: String| source.fail(failure.line, text);
         if failure.switch >= switches {
             return wrong(format!("there is no {name}{}: there are {switches}", failure.switch));
         }
@@ -150,16 +151,14 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
         let value = match words[..] {
             [_, value] if is_known => source.whole((line, value), words[0])?,
             _ if is_known => {
-                return Err(source.wrong(line, format!("expected `{} NUMBER`", words[0])));
+                return source.fail(line, format!("expected `{} NUMBER`", words[0]));
             }
             _ => 0,
         };
         let place = ["nodes", "tiers", "podsize"].into_iter().position(|name| name == key);
         match (key.as_str(), place, current) {
             ("tier", ..) if value > 2 => {
-                return Err(
-                    source.wrong(line, format!("there is no tier {value}; they are 0 to 2"))
-                );
+                return source.fail(line, format!("there is no tier {value}; they are 0 to 2"));
             }
             ("tier", ..) => {
                 current = Some(value as usize);
@@ -168,14 +167,13 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
             (_, Some(place), _) => header[place] = Some((line, value)),
             (_, None, current) => {
                 let Some(at) = KEYS.iter().position(|name| *name == key) else {
-                    let near = millpond_scenario::nearest(&key, KEYS);
-                    let help =
-                        near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                    imported.told.push(Told {
-                        place: format!("{}:{line}", source.name),
-                        text: words.join(" "),
-                        fate: Fate::Unknown(format!("no key of a topology{help}: not read")),
-                    });
+                    let help = meant(&key, KEYS);
+                    imported.tell(
+                        source,
+                        line,
+                        words.join(" "),
+                        Fate::Unknown(format!("no key of a topology{help}: not read")),
+                    );
                     strange.push((line, words[0].to_string()));
                     continue;
                 };
@@ -183,9 +181,8 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
                     source.wrong(line, format!("{} belongs below a line `Tier N`", words[0]))
                 })?;
                 if tiers[tier].set.iter().any(|set| set.key == at) {
-                    return Err(
-                        source.wrong(line, format!("{} is given twice for tier {tier}", words[0]))
-                    );
+                    return source
+                        .fail(line, format!("{} is given twice for tier {tier}", words[0]));
                 }
                 tiers[tier].set.push(Setting { key: at, value, line });
             }
@@ -235,7 +232,7 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
                 )),
             };
             let text = format!("{} {}", KEYS[set.key], set.value);
-            imported.told.push(Told { place: format!("{}:{}", source.name, set.line), text, fate });
+            imported.tell(source, set.line, text, fate);
         }
         sizes.push((at, first.value));
     }
@@ -265,7 +262,7 @@ struct Tree {
 
 /// An error of `line` with `text`, unless it fits.
 fn fits(source: &Source, line: usize, is: bool, text: String) -> Result<()> {
-    if is { Ok(()) } else { Err(source.wrong(line, text)) }
+    if is { Ok(()) } else { source.fail(line, text) }
 }
 
 impl Tree {

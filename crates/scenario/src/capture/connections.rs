@@ -34,7 +34,7 @@ pub(super) fn connections(
             Ok(hosts) => hosts,
             Err(message) => {
                 let path = format!("capture.connections.{key}");
-                report.value(s.place(&path), &path, message);
+                s.wrong(report, &path, message);
                 None
             }
         })
@@ -53,7 +53,7 @@ pub(super) fn connections(
 /// The flows that are named, in ascending order.
 fn flows(s: &Settings, set: &FlowSet, traffic: &TrafficPlan, report: &mut Report) -> Vec<FlowId> {
     let path = "capture.connections.flows";
-    let mut wrong = |message: String| report.value(s.place(path), path, message);
+    let mut wrong = |message: String| s.wrong(report, path, message);
     for (from, to) in &set.0 {
         if to < from {
             wrong(format!("{from}..{to} runs backwards"));
@@ -92,7 +92,7 @@ fn classes(s: &Settings, traffic: &TrafficPlan, report: &mut Report) -> Option<V
             .get(class)
             .is_some_and(|source| matches!(source.kind, SourceKind::Probe { .. }))
         {
-            report.value(s.place(path), path, format!("{name:?} is a probe, which makes no flows"));
+            s.wrong(report, path, format!("{name:?} is a probe, which makes no flows"));
         }
         found.push(class as u16);
     }

@@ -6,7 +6,7 @@
 //! Invariant: a plan names links that exist, and a failure names at least one.
 
 use super::{node, unknown};
-use crate::error::{Problem, Report, nearest};
+use crate::error::{Problem, Report, near_or};
 use crate::settings::Settings;
 use crate::settings::failure::{FailureParams, Losable};
 use crate::topology::{Node, Topology};
@@ -194,11 +194,9 @@ fn named(
     value: impl Fn(&'static str, String) -> Vec<Wrong>,
 ) -> Result<Vec<u32>, Vec<Wrong>> {
     let Some(link) = topology.link_names.get(name) else {
-        let near = nearest(name, topology.link_names.keys().map(String::as_str));
-        let help = near.map_or_else(
-            || "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".to_string(),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let help = near_or(name, topology.link_names.keys().map(String::as_str), || {
+            "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".into()
+        });
         return Err(vec![(
             "link",
             Problem::Unknown { what: "link".into(), name: name.into() },

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the names that are found are those of ranks 0 to n − 1, in this order.
 
-use crate::error::nearest;
+use crate::error::meant;
 use std::path::Path;
 
 /// Stands for the rank's number in a path.
@@ -37,8 +37,7 @@ pub(super) fn names(base: &Path, path: &str) -> Result<Vec<String>, Wrong> {
     let Some(last) = ranks.last() else {
         let mut prefixes: Vec<&str> = found.iter().filter_map(|file| prefix(file)).collect();
         prefixes.sort_unstable();
-        let near = nearest(before.trim_end_matches('.'), prefixes.iter().copied());
-        let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        let help = meant(before.trim_end_matches('.'), prefixes.iter().copied());
         let reason = match path.ends_with(".et") && !path.contains(RANK) {
             true => "expected the prefix of the traces, without the rank and \".et\"".to_string(),
             false => format!("there is no trace {}{help}", full(0)),

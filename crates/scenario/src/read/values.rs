@@ -1,6 +1,6 @@
 //! Values of the tree as values for keys.
 
-use crate::error::nearest;
+use crate::error::meant;
 use crate::keys::{OFF_WORDS, form_text, key_text};
 use crate::tree::{Datum, Entry, Node};
 use millpond_core::params::{Form, Key, Value};
@@ -22,13 +22,8 @@ pub(super) fn value_of(key: &Key, node: &Node) -> Result<Value, String> {
             _ if key.optional && OFF_WORDS.contains(&text.as_str()) => Value::Off,
             _ if key.auto && text == AUTO => Value::Text(text.clone()),
             Form::Choice(words) => {
-                let near = nearest(text, words.iter().copied())
-                    .map(|word| format!("; did you mean {word:?}?"));
-                return Err(format!(
-                    "expected {}, found {text:?}{}",
-                    form_text(key.form),
-                    near.unwrap_or_default()
-                ));
+                let (form, near) = (form_text(key.form), meant(text, words.iter().copied()));
+                return Err(format!("expected {form}, found {text:?}{near}"));
             }
             Form::Time => Value::Time(text.parse::<Time>().map_err(bad_unit)?),
             Form::Bytes => Value::Bytes(text.parse::<Bytes>().map_err(bad_unit)?),

@@ -7,7 +7,7 @@
 //! A row with `after`, ids with spaces between them, starts when all of those flows are delivered;
 //! its `start_us` counts from then. No row may wait for itself by way of others.
 
-use crate::error::nearest;
+use crate::error::meant;
 use millpond_core::Time;
 use millpond_core::params::{Field, Form, Value, ValueError};
 use std::collections::HashMap;
@@ -179,8 +179,7 @@ fn waits(rows: &[ListRow]) -> Result<Option<Waits>, FlowsError> {
         let mut after: Vec<u32> = Vec::new();
         for id in &row.after {
             let Some(number) = numbers.get(id.as_str()) else {
-                let near = nearest(id, rows.iter().filter_map(|row| row.id.as_deref()));
-                let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                let help = meant(id, rows.iter().filter_map(|row| row.id.as_deref()));
                 return Err(FlowsError {
                     line: row.line,
                     message: format!("after: no row has the id {id:?}{help}"),

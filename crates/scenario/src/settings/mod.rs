@@ -20,6 +20,7 @@ use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
     Visit,
 };
+use crate::error::Report;
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
@@ -283,6 +284,10 @@ impl Settings {
                 None => return self.places.get("").copied().unwrap_or_default(),
             }
         }
+    }
+    /// Reports the value of a key, where it stands.
+    pub(crate) fn wrong(&self, report: &mut Report, path: &str, message: impl Into<String>) {
+        report.value(self.place(path), path, message);
     }
     /// Whether the scenario writes a key rather than leaving it to its default.
     pub(crate) fn is_written(&self, path: &str) -> bool {

@@ -65,7 +65,7 @@ impl Generator {
     pub(crate) fn class(&self) -> u16 {
         match self {
             Generator::Poisson(g) => g.class,
-            Generator::Incast(g) => g.class,
+            Generator::Incast(g) => g.shape.class,
             Generator::OneEach(g) => g.class,
             Generator::Listed(g) => g.class,
             Generator::Roots(_) => 0,

@@ -11,7 +11,7 @@ use super::arrivals::Generator;
 use super::dependencies::{self, Roots};
 use super::pattern::{self, Listed, OneEach};
 use super::{Source, SourceKind, Thinking, TrafficPlan};
-use crate::error::{Problem, Report};
+use crate::error::Report;
 use crate::settings::Settings;
 use crate::settings::flows::{BYTES_MAX, FlowTable};
 use crate::settings::hosts::HostSet;
@@ -30,7 +30,12 @@ const IDS_MAX: f64 = (u32::MAX - 1) as f64;
 struct Builder<'a> {
     settings: &'a Settings,
     topology: &'a Topology,
-    /// The hosts of the present traffic, in the order in which it names them, and by place.
+    /// The present traffic: its class and name, and from when to when its flows start.
+    class: u16,
+    name: String,
+    start: Time,
+    stop: Time,
+    /// Its hosts, in the order in which it names them, and by place.
     set: HostSet,
     among: Among,
     horizon: Time,
@@ -75,6 +80,10 @@ pub(crate) fn build(
     let mut b = Builder {
         settings,
         topology,
+        class: 0,
+        name: String::new(),
+        start: Time::ZERO,
+        stop: horizon,
         set: HostSet::All,
         among: Among::all(topology),
         horizon,
@@ -109,7 +118,7 @@ pub(crate) fn build(
     let total = b.open_ids.map(|open| open.saturating_add(b.next_id));
     if b.next_id.max(total.unwrap_or(0)) as f64 + b.drawn_ids >= IDS_MAX {
         let message = "the traffic has more flows than 32 bits can number";
-        b.report.add(settings.place("traffic"), Problem::Impossible(message.into()));
+        b.report.impossible(settings.place("traffic"), message);
     }
     TrafficPlan {
         classes: b.classes,
@@ -143,53 +152,73 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
     };
     let numbers: Vec<usize> = settings.traffic.iter().map(|t| number(&t.transport)).collect();
     if others.len() > 255 {
-        report.add(
-            settings.place("traffic"),
-            Problem::Impossible("more than 255 different transports".into()),
-        );
+        report.impossible(settings.place("traffic"), "more than 255 different transports");
     }
     (numbers.into_iter().map(|n| n as u8).collect(), others)
 }
 
 impl Builder<'_> {
-    fn source(&mut self, class: u16, t: &TrafficSettings) -> SourceKind {
-        let name = t.name();
-        let mut random = Stream::new(self.settings.run.seed, &format!("traffic/{name}"));
-        if t.common.priority > 7 {
-            self.wrong(&name, "priority", "expected a priority from 0 to 7".into());
-        }
-        let start = t.common.start;
+    /// Makes a traffic the present one.
+    fn begin(&mut self, class: u16, t: &TrafficSettings) {
+        (self.class, self.name, self.start) = (class, t.name(), t.common.start);
         // A traffic that waits starts after a time that nobody knows yet.
-        let waits = !self.after[class as usize].is_empty();
-        let stop = t.common.stop.map_or(self.horizon, |s| s.min(self.horizon));
-        let stop = if waits { Time::END } else { stop };
+        let waits = !self.after[usize::from(class)].is_empty();
+        self.stop = if waits { Time::END } else { self.ends(t) };
+        self.choose_hosts(t);
+    }
+
+    /// When a traffic ends at the latest.
+    fn ends(&self, t: &TrafficSettings) -> Time {
+        t.common.stop.map_or(self.horizon, |stop| stop.min(self.horizon))
+    }
+
+    /// The present traffic's random stream, from its beginning.
+    fn random(&self) -> Stream {
+        Stream::new(self.settings.run.seed, &format!("traffic/{}", self.name))
+    }
+
+    fn source(&mut self, t: &TrafficSettings) -> SourceKind {
+        if t.common.priority > 7 {
+            self.wrong("priority", "expected a priority from 0 to 7");
+        }
+        let (start, stop) = (self.start, self.stop);
         if start >= stop {
             let message = format!(
                 "starts at {start}, which is not before its stop or the end of the run at {stop}"
             );
-            self.wrong(&name, "start", message);
+            self.wrong("start", message);
         }
+        self.of_kind(t).unwrap_or(SourceKind::Open)
+    }
+
+    /// What a traffic becomes by its kind; `None`: nothing, which may be reported.
+    fn of_kind(&mut self, t: &TrafficSettings) -> Option<SourceKind> {
+        let (mut random, class) = (self.random(), self.class);
+        let ends = |what| t.common.stop.map(|_| what);
+        let early = match &t.kind {
+            TrafficParams::Collective(_) => {
+                ends("a collective ends with its rounds, and not at a time: use repeat")
+            }
+            TrafficParams::Goal(_) => ends("programs end by themselves, and not at a time"),
+            TrafficParams::Simai(_) => ends("layers end by themselves, and not at a time"),
+            TrafficParams::Chakra(_) => ends("traces end by themselves, and not at a time"),
+            _ => None,
+        };
+        early.into_iter().for_each(|text| self.wrong("stop", text));
         let Among { hosts, attachment, .. } = self.among.clone();
         let attachment = &*attachment;
         let inter_leaf = |pairs: Pairs| (pairs == Pairs::InterLeaf).then_some(attachment);
         let (to, size, stagger) = match &t.kind {
-            TrafficParams::Poisson(p) => return self.poisson(class, &name, random, p, start, stop),
-            TrafficParams::Incast(p) => return self.incast(class, &name, random, p, start, stop),
-            TrafficParams::Rpc(p) => return self.rpc(&name, random, p, start, stop),
-            TrafficParams::Probe(p) => return self.probe(&name, random, p, start, stop),
-            TrafficParams::Collective(p) => {
-                return self.collective(&name, p, start, t.common.stop);
-            }
-            TrafficParams::Goal(p) => return self.goal(&name, p, start, t.common.stop),
-            TrafficParams::Simai(p) => return self.simai(&name, p, start, t.common.stop),
-            TrafficParams::Chakra(p) => return self.chakra(&name, p, start, t.common.stop),
-            TrafficParams::Flows(p) => {
-                return self.flows(class, &name, p.rows.0.clone(), start, stop);
-            }
-            TrafficParams::Shuffle(p) => {
-                self.size(&name, "size", p.size);
-                return self.shuffle(&name, random, p.size.get(), p.concurrency, start, stop);
-            }
+            TrafficParams::Poisson(p) => return self.poisson(p),
+            TrafficParams::Incast(p) => return self.incast(p),
+            TrafficParams::Rpc(p) => return self.rpc(p),
+            TrafficParams::Probe(p) => return self.probe(p),
+            TrafficParams::Collective(p) => return self.collective(p),
+            TrafficParams::Goal(p) => return self.goal(p),
+            TrafficParams::Simai(p) => return self.simai(p),
+            TrafficParams::Chakra(p) => return self.chakra(p),
+            TrafficParams::Flows(p) => return self.flows(p.rows.0.clone()?),
+            TrafficParams::Shuffle(p) => return self.shuffle(p),
             TrafficParams::Permutation(p) => {
                 (pattern::permutation(&mut random, hosts), p.size, p.stagger)
             }
@@ -197,15 +226,14 @@ impl Builder<'_> {
                 (pattern::bijection(&mut random, hosts, attachment), p.size, p.stagger)
             }
             TrafficParams::Random(p) => {
-                if !self.can_cross(&name, p.pairs) {
-                    return SourceKind::Open;
+                if !self.can_cross(p.pairs) {
+                    return None;
                 }
                 (pattern::random(&mut random, hosts, inter_leaf(p.pairs)), p.size, p.stagger)
             }
             TrafficParams::Stride(p) => {
                 if p.offset % hosts == 0 {
                     self.wrong(
-                        &name,
                         "offset",
                         format!("{} makes every one of {hosts} hosts send to itself", p.offset),
                     );
@@ -216,9 +244,10 @@ impl Builder<'_> {
                 (to, p.size, p.stagger)
             }
         };
-        self.size(&name, "size", size);
+        self.size("size", size);
         let bytes = size.get();
-        self.one_each(OneEach { to: to.into(), bytes, start, stagger, stop, class, next: 0 })
+        let (start, stop) = (self.start, self.stop);
+        Some(self.one_each(OneEach { to: to.into(), bytes, start, stagger, stop, class, next: 0 }))
     }
 
     /// Each host starts one flow, one after the other.
@@ -241,22 +270,22 @@ impl Builder<'_> {
         match set.members(self.topology.hosts) {
             Ok(None) => {}
             Ok(Some(members)) if members.len() < 2 && !t.kind.is_job() => {
-                self.wrong(&t.name(), "hosts", "a traffic needs two hosts at least".into());
+                self.wrong("hosts", "a traffic needs two hosts at least");
             }
             Ok(Some(members)) => {
                 self.among = Among::of(self.topology, members);
                 self.set = set.clone();
             }
-            Err(text) => self.wrong(&t.name(), "hosts", text),
+            Err(text) => self.wrong("hosts", text),
         }
     }
 
     /// Refuses a host that a traffic names and is not among its hosts.
-    fn known(&mut self, name: &str, key: &str, host: u32) -> Option<u32> {
+    fn known(&mut self, key: &str, host: u32) -> Option<u32> {
         let place = self.among.place(host);
         if place.is_none() && host < self.topology.hosts {
             let text = format!("host {host} is not among the traffic's hosts");
-            self.wrong(name, key, text);
+            self.wrong(key, text);
         }
         place
     }
@@ -269,18 +298,21 @@ impl Builder<'_> {
         });
     }
 
-    fn wrong(&mut self, name: &str, key: &str, message: String) {
-        let path = format!("traffic.{name}.{key}");
+    fn wrong(&mut self, key: &str, message: impl Into<String>) {
+        let path = format!("traffic.{}.{key}", self.name);
         self.report.value(self.settings.place(&path), &path, message);
     }
 
-    fn size(&mut self, name: &str, key: &str, size: Bytes) {
+    /// The same, in place of what the traffic would become.
+    fn refuse<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
+        self.wrong(key, message);
+        None
+    }
+
+    fn size(&mut self, key: &str, size: Bytes) {
         if size.get() == 0 || size.get() > BYTES_MAX {
-            self.wrong(
-                name,
-                key,
-                format!("{size} is no size of a flow; 1B to {} are", Bytes(BYTES_MAX)),
-            );
+            let most = Bytes(BYTES_MAX);
+            self.wrong(key, format!("{size} is no size of a flow; 1B to {most} are"));
         }
     }
 
@@ -290,58 +322,49 @@ impl Builder<'_> {
     }
 
     /// The requests of a traffic and its servers' think times.
-    fn asks(&mut self, class: u16, name: &str, request: Option<Bytes>, thinking: Thinking) {
+    fn asks(&mut self, request: Option<Bytes>, thinking: Thinking) {
         if let Some(request) = request {
-            self.size(name, "request", request);
+            self.size("request", request);
         } else if thinking != Thinking::default() {
             let text = format!(
-                "traffic {name:?} has a think time and no request: nobody is asked, and nobody \
-                 thinks"
+                "traffic {:?} has a think time and no request: nobody is asked, and nobody thinks",
+                self.name
             );
             self.report.warnings.push(text);
         }
         for (key, time) in [("think-time", thinking.mean), ("think-deviation", thinking.deviation)]
         {
             if time > Time::from_s(1_000) {
-                self.wrong(name, key, format!("{time} is more than 1000s"));
+                self.wrong(key, format!("{time} is more than 1000s"));
             }
         }
-        self.thinking[class as usize] = thinking;
+        self.thinking[self.class as usize] = thinking;
     }
 
-    fn can_cross(&mut self, name: &str, pairs: Pairs) -> bool {
+    fn can_cross(&mut self, pairs: Pairs) -> bool {
         let can = pairs == Pairs::Random || self.among.leaves() > 1;
         if !can {
-            self.wrong(name, "pairs", "\"inter-leaf\" needs hosts on at least two leaves".into());
+            self.wrong("pairs", "\"inter-leaf\" needs hosts on at least two leaves");
         }
         can
     }
 
-    fn flows(
-        &mut self,
-        class: u16,
-        name: &str,
-        table: Option<Arc<FlowTable>>,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
-        // Without a table the file could not be read, which is already reported.
-        let Some(table) = table else { return SourceKind::Open };
+    fn flows(&mut self, table: Arc<FlowTable>) -> Option<SourceKind> {
+        let (class, start, stop) = (self.class, self.start, self.stop);
         if self.among.members.is_some() {
             let ends = table.rows.iter().flat_map(|row| [row.src, row.dst]);
             if let Some(host) = ends.into_iter().find(|host| self.among.place(*host).is_none()) {
-                self.known(name, "hosts", host);
+                self.known("hosts", host);
             }
         }
         let mut classes = Vec::with_capacity(table.classes.len());
         for c in &table.classes {
             if ["all", "mice", "elephants"].contains(&c.as_str()) {
-                self.wrong(name, "file", format!("the class {c:?} is taken by the statistics"));
+                self.wrong("file", format!("the class {c:?} is taken by the statistics"));
             }
             let number = *self.numbers.entry(c.clone()).or_insert(self.classes.len());
             if self.is_awaited.get(number) == Some(&true) && number != class as usize {
                 self.wrong(
-                    name,
                     "file",
                     format!(
                         "the class {c:?} is a traffic for which others wait; call it otherwise"
@@ -357,7 +380,7 @@ impl Builder<'_> {
             classes.push(number as u16);
         }
         if self.classes.len() > u16::MAX as usize {
-            self.wrong(name, "file", "makes more than 65535 classes".into());
+            self.wrong("file", "makes more than 65535 classes");
         }
         let before_stop = table.rows.partition_point(|row| start.saturating_add(row.start) < stop);
         self.open(Some(before_stop as u64));
@@ -365,11 +388,12 @@ impl Builder<'_> {
         if before_stop < table.rows.len() && table.waits.is_none() {
             let late = table.rows.len() - before_stop;
             self.report.warnings.push(format!(
-                "traffic {name:?}: {late} flows would start after its stop and are left out"
+                "traffic {:?}: {late} flows would start after its stop and are left out",
+                self.name
             ));
         }
         let listed = Listed { table, start, stop, class, classes: classes.into(), next: 0 };
         self.generators.push(Generator::Listed(listed));
-        SourceKind::Open
+        Some(SourceKind::Open)
     }
 }

@@ -12,3 +12,10 @@ pub(crate) enum Emitted {
     /// A flow that has its number already.
     Numbered(Arrival),
 }
+
+impl Emitted {
+    /// A flow of one direction that belongs to no query.
+    pub fn flow(src: u32, dst: u32, bytes: u64, class: u16) -> Emitted {
+        Emitted::Flow { src, dst, bytes, response: 0, class, of_query: false }
+    }
+}

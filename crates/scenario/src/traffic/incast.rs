@@ -19,31 +19,8 @@ pub(crate) enum Spacing {
     Fixed(Time),
 }
 
+/// The queries of a traffic.
 #[derive(Clone, Debug)]
-pub(crate) struct Incast {
-    pub class: u16,
-    random: Stream,
-    spacing: Spacing,
-    next_at: Time,
-    stop: Time,
-    left: u64,
-    hosts: u32,
-    receiver: Receiver,
-    request: u64,
-    response: u64,
-    degree: u32,
-    /// Flows of a query.
-    flows: u32,
-    /// A permutation of 0…H−2 of which each query shuffles the first `degree`: the hosts but the
-    /// receiver.
-    others: Vec<u32>,
-    at: Time,
-    client: u32,
-    /// How many of the present query's flows have been emitted.
-    emitted: u32,
-}
-
-/// The parameters that an incast is made from.
 pub(crate) struct IncastShape {
     pub class: u16,
     pub start: Time,
@@ -59,88 +36,93 @@ pub(crate) struct IncastShape {
     pub spacing: Spacing,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct Incast {
+    pub shape: IncastShape,
+    random: Stream,
+    next_at: Time,
+    left: u64,
+    /// A permutation of 0…H−2 of which each query shuffles the first `degree`: the hosts but the
+    /// receiver.
+    others: Vec<u32>,
+    at: Time,
+    client: u32,
+    /// How many of the present query's flows have been emitted.
+    emitted: u32,
+}
+
 impl Incast {
-    pub fn new(mut random: Stream, shape: &IncastShape) -> Incast {
-        let first = match shape.spacing {
+    pub fn new(mut random: Stream, shape: IncastShape) -> Incast {
+        let next_at = match shape.spacing {
             Spacing::Random(mean) => shape.start.saturating_add(gap(&mut random, mean)),
             Spacing::Fixed(_) => shape.start,
         };
-        Incast {
-            class: shape.class,
-            random,
-            spacing: shape.spacing,
-            next_at: first,
-            stop: shape.stop,
-            left: shape.count,
-            hosts: shape.hosts,
-            receiver: shape.receiver,
-            request: shape.request,
-            response: shape.response,
-            degree: shape.degree,
-            flows: shape.degree * shape.flows_per_server,
-            others: (0..shape.hosts - 1).collect(),
-            at: Time::ZERO,
-            client: 0,
-            emitted: shape.degree * shape.flows_per_server,
-        }
+        let (left, emitted) = (shape.count, shape.degree * shape.flows_per_server);
+        let (others, at) = ((0..shape.hosts - 1).collect(), Time::ZERO);
+        Incast { shape, random, next_at, left, others, at, client: 0, emitted }
+    }
+
+    /// Flows of a query.
+    fn flows(&self) -> u32 {
+        self.shape.degree * self.shape.flows_per_server
     }
 
     /// Its load; `None` if all queries start at once.
     pub fn load(&self) -> Option<Load> {
-        let gap = match self.spacing {
+        let gap = match self.shape.spacing {
             Spacing::Random(seconds) => seconds,
             Spacing::Fixed(period) => period.as_s_f64(),
         };
         (gap > 0.0).then(|| Load {
-            class: self.class,
-            bits_per_second: f64::from(self.flows) * self.response as f64 * 8.0 / gap,
-            pairing: match self.receiver {
+            class: self.shape.class,
+            bits_per_second: f64::from(self.flows()) * self.shape.response as f64 * 8.0 / gap,
+            pairing: match self.shape.receiver {
                 Receiver::Random => Pairing::Any,
                 Receiver::Host(host) => Pairing::Into(host),
             },
             members: None,
             start: self.next_at,
-            end: self.stop,
+            end: self.shape.stop,
             half_of_bytes: None,
         })
     }
 
     pub fn next(&mut self) -> Option<(Time, Emitted)> {
-        if self.emitted == self.flows {
+        if self.emitted == self.flows() {
             return self.begin();
         }
-        let draw = self.others[(self.emitted % self.degree) as usize];
+        let draw = self.others[(self.emitted % self.shape.degree) as usize];
         let server = draw + (draw >= self.client) as u32;
         self.emitted += 1;
-        let (src, dst, bytes, response) = match self.request {
-            0 => (server, self.client, self.response, 0),
-            request => (self.client, server, request, self.response),
+        let (src, dst, bytes, response) = match self.shape.request {
+            0 => (server, self.client, self.shape.response, 0),
+            request => (self.client, server, request, self.shape.response),
         };
         Some((
             self.at,
-            Emitted::Flow { src, dst, bytes, response, class: self.class, of_query: true },
+            Emitted::Flow { src, dst, bytes, response, class: self.shape.class, of_query: true },
         ))
     }
 
     fn begin(&mut self) -> Option<(Time, Emitted)> {
-        if self.left == 0 || self.next_at >= self.stop {
+        if self.left == 0 || self.next_at >= self.shape.stop {
             return None;
         }
         self.left -= 1;
         self.at = self.next_at;
-        self.client = match self.receiver {
-            Receiver::Random => self.random.below(self.hosts as u64) as u32,
+        self.client = match self.shape.receiver {
+            Receiver::Random => self.random.below(self.shape.hosts as u64) as u32,
             Receiver::Host(host) => host,
         };
-        for i in 0..self.degree as usize {
+        for i in 0..self.shape.degree as usize {
             let j = i + self.random.below((self.others.len() - i) as u64) as usize;
             self.others.swap(i, j);
         }
         self.emitted = 0;
-        self.next_at = self.at.saturating_add(match self.spacing {
+        self.next_at = self.at.saturating_add(match self.shape.spacing {
             Spacing::Random(mean) => gap(&mut self.random, mean),
             Spacing::Fixed(period) => period,
         });
-        Some((self.at, Emitted::Query { client: self.client, degree: self.flows }))
+        Some((self.at, Emitted::Query { client: self.client, degree: self.flows() }))
     }
 }

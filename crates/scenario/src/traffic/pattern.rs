@@ -29,17 +29,7 @@ impl OneEach {
             return None;
         }
         self.next += 1;
-        Some((
-            at,
-            Emitted::Flow {
-                src,
-                dst,
-                bytes: self.bytes,
-                response: 0,
-                class: self.class,
-                of_query: false,
-            },
-        ))
+        Some((at, Emitted::flow(src, dst, self.bytes, self.class)))
     }
 }
 
@@ -65,17 +55,7 @@ impl Listed {
         }
         self.next += 1;
         let class = row.class.map_or(self.class, |c| self.classes[c as usize]);
-        Some((
-            at,
-            Emitted::Flow {
-                src: row.src,
-                dst: row.dst,
-                bytes: row.bytes,
-                response: 0,
-                class,
-                of_query: false,
-            },
-        ))
+        Some((at, Emitted::flow(row.src, row.dst, row.bytes, class)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::arrivals::Generator;
 use super::super::dependencies::Dependent;
 use super::super::emitted::Emitted;
 use super::Builder;
-use crate::error::nearest;
+use crate::error::meant;
 use crate::settings::flows::{FlowTable, cycle};
 use crate::settings::traffic::{TrafficParams, TrafficSettings};
 use millpond_core::Time;
@@ -66,6 +66,7 @@ impl Builder<'_> {
     pub(super) fn find_after(&mut self) {
         let names: Vec<String> = self.classes.clone();
         for (at, t) in self.settings.traffic.iter().enumerate() {
+            self.name.clone_from(&names[at]);
             for other in &t.common.after {
                 match self.numbers.get(other) {
                     Some(number) if !self.after[at].contains(&(*number as u16)) => {
@@ -74,15 +75,8 @@ impl Builder<'_> {
                     }
                     Some(_) => {}
                     None => {
-                        let near = nearest(other, names.iter().map(String::as_str));
-                        let help = near
-                            .map(|near| format!("; did you mean {near:?}?"))
-                            .unwrap_or_default();
-                        self.wrong(
-                            &names[at],
-                            "after",
-                            format!("there is no traffic {other:?}{help}"),
-                        );
+                        let help = meant(other, names.iter().map(String::as_str));
+                        self.wrong("after", format!("there is no traffic {other:?}{help}"));
                     }
                 }
             }
@@ -92,7 +86,8 @@ impl Builder<'_> {
         if let Some(cycle) = cycle(&after) {
             let around = cycle.iter().chain(cycle.first()).map(|at| names[*at as usize].as_str());
             let text = around.collect::<Vec<_>>().join(" after ");
-            self.wrong(&names[cycle[0] as usize], "after", format!("it waits for itself: {text}"));
+            self.name.clone_from(&names[cycle[0] as usize]);
+            self.wrong("after", format!("it waits for itself: {text}"));
             self.after.iter_mut().for_each(Vec::clear);
         }
         for traffic in (0..names.len()).filter(|at| self.is_awaited[*at]) {
@@ -109,30 +104,29 @@ impl Builder<'_> {
             }),
             _ => None,
         };
-        self.choose_hosts(t);
-        let (after, name) = (self.after[class as usize].clone(), t.name());
+        self.begin(class, t);
+        let after = self.after[class as usize].clone();
         if after.is_empty() && waits_within.is_none() {
-            let kind = self.source(class, t);
+            let kind = self.source(t);
             if self.is_awaited[class as usize] {
                 match self.flows_of(t) {
                     Some(count) if count > 0 => self.graph.counts(class, count),
                     _ => {
                         let text = "it is waited for, and has no number of flows that is known in \
                                     advance; give it a count";
-                        self.wrong(&name, "kind", text.into());
+                        self.wrong("kind", text);
                     }
                 }
             }
             return kind;
         }
         let (generators, open, drawn) = (self.generators.len(), self.open_ids, self.drawn_ids);
-        let kind = self.source(class, t);
+        let kind = self.source(t);
         if self.generators.len() == generators {
             if !matches!(kind, SourceKind::Open) {
                 let kinds =
                     "permutation, stride, bijection, random, flows, and poisson with a count";
                 self.wrong(
-                    &name,
                     "after",
                     format!("a traffic of kind {} cannot wait; {kinds} can", t.kind.kind()),
                 );
@@ -140,19 +134,16 @@ impl Builder<'_> {
             return SourceKind::Open;
         }
         (self.open_ids, self.drawn_ids) = (open, drawn);
-        let stop = t.common.stop.map_or(self.horizon, |stop| stop.min(self.horizon));
-        match self.generators.pop().map(|generator| listed(generator, stop)) {
+        match self.generators.pop().map(|generator| listed(generator, self.ends(t))) {
             Some(Ok((flows, table))) => {
                 let own = self.graph.add(flows, table.as_ref());
                 after.iter().for_each(|other| self.graph.wait(*other, own.clone()));
                 if own.is_empty() && self.is_awaited[class as usize] {
-                    self.wrong(&name, "rows", "it is waited for, and has no flows".into());
+                    self.wrong("rows", "it is waited for, and has no flows");
                 }
                 self.graph.counts_own(class, own);
             }
-            Some(Err(what)) => {
-                self.wrong(&name, "after", format!("a traffic with {what} cannot wait"))
-            }
+            Some(Err(what)) => self.wrong("after", format!("a traffic with {what} cannot wait")),
             None => {}
         }
         SourceKind::Open

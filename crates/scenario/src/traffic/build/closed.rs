@@ -4,9 +4,8 @@ use super::super::pattern;
 use super::super::poisson::other_host;
 use super::super::{ProbePair, SourceKind};
 use super::Builder;
-use crate::settings::traffic::{Pairs, ProbePairs, ProbeParams, RpcParams, pair};
+use crate::settings::traffic::{Pairs, ProbePairs, ProbeParams, RpcParams, ShuffleParams, pair};
 use millpond_core::Time;
-use millpond_core::random::Stream;
 
 /// Shuffles keep every host's order, so their memory grows with the square of the hosts.
 const SHUFFLE_HOSTS_MAX: u32 = 8_192;
@@ -15,62 +14,47 @@ const SHUFFLE_HOSTS_MAX: u32 = 8_192;
 const PROBE_PAIRS_MAX: u32 = 1_000_000;
 
 impl Builder<'_> {
-    pub(super) fn shuffle(
-        &mut self,
-        name: &str,
-        mut random: Stream,
-        size: u64,
-        concurrency: u32,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
+    pub(super) fn shuffle(&mut self, p: &ShuffleParams) -> Option<SourceKind> {
+        self.size("size", p.size);
+        let (mut random, start, stop) = (self.random(), self.start, self.stop);
         let hosts = self.topology.hosts;
         if self.among.members.is_some() {
             let text = "a shuffle runs among all hosts; hosts is for the other kinds";
-            self.wrong(name, "hosts", text.into());
-            return SourceKind::Open;
+            return self.refuse("hosts", text);
         }
         if hosts > SHUFFLE_HOSTS_MAX {
-            self.wrong(
-                name,
+            return self.refuse(
                 "kind",
                 format!("a shuffle among {hosts} hosts; {SHUFFLE_HOSTS_MAX} is the most"),
             );
-            return SourceKind::Open;
         }
         // A host has so many flows in all.
-        let concurrency = concurrency.min(hosts - 1);
+        let concurrency = p.concurrency.min(hosts - 1);
         let first_flow = self.next_id as u32;
         self.next_id += hosts as u64 * (hosts as u64 - 1);
         let order = pattern::shuffle(&mut random, hosts);
-        SourceKind::Shuffle { size, concurrency, start, stop, order, first_flow }
+        let size = p.size.get();
+        Some(SourceKind::Shuffle { size, concurrency, start, stop, order, first_flow })
     }
 
-    pub(super) fn rpc(
-        &mut self,
-        name: &str,
-        mut random: Stream,
-        p: &RpcParams,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
+    pub(super) fn rpc(&mut self, p: &RpcParams) -> Option<SourceKind> {
         let hosts = self.topology.hosts;
-        self.size(name, "request", p.request);
-        self.size(name, "response", p.response);
+        self.size("request", p.request);
+        self.size("response", p.response);
         for (key, n) in
             [("clients", p.clients), ("servers", p.servers), ("connections", p.connections)]
         {
             if n == 0 {
-                self.wrong(name, key, "must be at least 1".into());
+                self.wrong(key, "must be at least 1");
             }
         }
-        self.is_finite &= stop < Time::END;
+        self.is_finite &= self.stop < Time::END;
         let mut listed = Vec::new();
         for text in &p.pairs {
             match pair(text) {
                 Some((a, b)) if a < hosts && b < hosts && a != b => {
-                    self.known(name, "pairs", a);
-                    self.known(name, "pairs", b);
+                    self.known("pairs", a);
+                    self.known("pairs", b);
                     listed.extend(std::iter::repeat_n(
                         (a, b),
                         p.connections.min(10_000_000) as usize,
@@ -79,7 +63,6 @@ impl Builder<'_> {
                 _ => {
                     let last = hosts - 1;
                     self.wrong(
-                        name,
                         "pairs",
                         format!(
                             "{text:?} is no pair of hosts such as \"0-1\"; they are 0 to {last}"
@@ -89,67 +72,53 @@ impl Builder<'_> {
             }
         }
         if !p.pairs.is_empty() {
-            return self.persistent(p, start, stop, listed);
+            return Some(self.persistent(p, listed));
         }
         let (clients, servers) = (p.clients as u64, p.servers as u64);
         let connections = clients * p.connections as u64;
         let hosts = self.among.hosts;
         if clients + servers > hosts as u64 {
             self.wrong(
-                name,
                 "clients",
                 format!("{clients} clients and {servers} servers are more than {hosts} hosts"),
             );
         }
         if connections > 10_000_000 {
             self.wrong(
-                name,
                 "connections",
                 format!("makes {connections} connections; 10000000 is the most"),
             );
         }
         if clients + servers > hosts as u64 || connections > 10_000_000 || servers == 0 {
-            return SourceKind::Open;
+            return None;
         }
         let mut drawn: Vec<u32> = (0..hosts).map(|place| self.among.host(place)).collect();
-        random.shuffle(&mut drawn);
+        self.random().shuffle(&mut drawn);
         let (asking, answering) = drawn.split_at(p.clients as usize);
         let pairs = (0..connections).map(|i| {
             (asking[(i / p.connections as u64) as usize], answering[(i % servers) as usize])
         });
         let connections: Vec<(u32, u32)> = pairs.collect();
-        self.persistent(p, start, stop, connections)
+        Some(self.persistent(p, connections))
     }
 
-    fn persistent(
-        &mut self,
-        p: &RpcParams,
-        start: Time,
-        stop: Time,
-        connections: Vec<(u32, u32)>,
-    ) -> SourceKind {
+    fn persistent(&mut self, p: &RpcParams, connections: Vec<(u32, u32)>) -> SourceKind {
         let first_flow = self.next_id as u32;
         self.next_id += 2 * connections.len() as u64;
         let (request, response) = (p.request.get(), p.response.get());
+        let (start, stop) = (self.start, self.stop);
         SourceKind::Rpc { connections, request, response, start, stop, first_flow }
     }
 
-    pub(super) fn probe(
-        &mut self,
-        name: &str,
-        mut random: Stream,
-        p: &ProbeParams,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
+    pub(super) fn probe(&mut self, p: &ProbeParams) -> Option<SourceKind> {
+        let mut random = self.random();
         let hosts = self.among.hosts;
-        self.size(name, "size", p.size);
+        self.size("size", p.size);
         if p.period == Time::ZERO {
-            self.wrong(name, "period", "must be more than zero".into());
-            return SourceKind::Open;
+            return self.refuse("period", "must be more than zero");
         }
-        if p.pairs == ProbePairs::InterLeaf && !self.can_cross(name, Pairs::InterLeaf) {
-            return SourceKind::Open;
+        if p.pairs == ProbePairs::InterLeaf && !self.can_cross(Pairs::InterLeaf) {
+            return None;
         }
         let attachment = &*self.among.attachment;
         let drawn: Vec<(u32, u32)> = match &p.pairs {
@@ -175,27 +144,26 @@ impl Builder<'_> {
             }
         };
         if drawn.is_empty() || drawn.len() > PROBE_PAIRS_MAX as usize {
-            self.wrong(
-                name,
+            return self.refuse(
                 "pairs",
                 format!("{} pairs; 1 to {PROBE_PAIRS_MAX} can probe", drawn.len()),
             );
-            return SourceKind::Open;
         }
         let all = self.topology.hosts;
         for (a, b) in drawn.iter().filter(|(a, b)| *a.max(b) >= all || a == b) {
             let text = format!("{a}-{b} is no pair of hosts; they are 0 to {}", all - 1);
-            self.wrong(name, "pairs", text);
+            self.wrong("pairs", text);
         }
         let ends = drawn.iter().flat_map(|(a, b)| [*a, *b]);
         if let Some(host) = ends.into_iter().find(|host| self.among.place(*host).is_none()) {
-            self.known(name, "pairs", host);
+            self.known("pairs", host);
         }
         let mut phase = || Time::from_ps(random.below(p.period.as_ps()));
         let pairs: Vec<ProbePair> =
             drawn.into_iter().map(|(src, dst)| ProbePair { src, dst, phase: phase() }).collect();
         let first_flow = self.next_id as u32;
         self.next_id += 2 * pairs.len() as u64;
-        SourceKind::Probe { pairs, size: p.size.get(), period: p.period, start, stop, first_flow }
+        let (size, period, start, stop) = (p.size.get(), p.period, self.start, self.stop);
+        Some(SourceKind::Probe { pairs, size, period, start, stop, first_flow })
     }
 }

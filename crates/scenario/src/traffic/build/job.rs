@@ -3,7 +3,7 @@
 use super::super::SourceKind;
 use super::super::job::{IDS_OF_A_RANK, Ids, JobPlan, order};
 use super::Builder;
-use crate::error::nearest;
+use crate::error::meant;
 use crate::settings::flows::BYTES_MAX;
 use crate::settings::hosts::{HostSet, ranges};
 use crate::settings::job::{
@@ -33,105 +33,60 @@ fn word(field: &impl Field) -> String {
 }
 
 impl Builder<'_> {
-    pub(super) fn collective(
-        &mut self,
-        name: &str,
-        p: &CollectiveParams,
-        start: Time,
-        stop: Option<Time>,
-    ) -> SourceKind {
-        if stop.is_some() {
-            let text = "a collective ends with its rounds, and not at a time: use repeat";
-            self.wrong(name, "stop", text.into());
-        }
-        let Some(hosts) = self.placed(name, p.placement, p.ranks, p.first, false) else {
-            return SourceKind::Open;
-        };
+    pub(super) fn collective(&mut self, p: &CollectiveParams) -> Option<SourceKind> {
+        let hosts = self.placed(p.placement, p.ranks, p.first, false)?;
         let ranks = hosts.len() as u32;
-        let Some(collective) = self.schedule(name, p, ranks) else { return SourceKind::Open };
-        let Some(stragglers) = self.stragglers(name, &p.stragglers, ranks) else {
-            return SourceKind::Open;
-        };
+        let collective = self.schedule(p, ranks)?;
+        let stragglers = self.stragglers(&p.stragglers, ranks)?;
         let pace = Pace {
             gap: p.gap,
             compute: p.compute,
             jitter: p.compute_jitter,
             stragglers,
             straggler_delay: p.straggler_delay,
-            key: mix64(self.settings.run.seed) ^ hash_name(name),
+            key: mix64(self.settings.run.seed) ^ hash_name(&self.name),
         };
         let channels = collective.channels;
         let job = Job { collective, rounds: p.repeat, pace };
-        self.job(name, Work::Collective(job), hosts, (p.connections, channels), start)
+        self.job(Work::Collective(job), hosts, (p.connections, channels))
     }
 
-    pub(super) fn goal(
-        &mut self,
-        name: &str,
-        p: &GoalParams,
-        start: Time,
-        stop: Option<Time>,
-    ) -> SourceKind {
-        if stop.is_some() {
-            self.wrong(name, "stop", "programs end by themselves, and not at a time".into());
-        }
+    pub(super) fn goal(&mut self, p: &GoalParams) -> Option<SourceKind> {
         let (message, byte, eager) = (p.message_cost, p.byte_cost, Some(p.eager.get()));
         let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
-        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
+        self.program(&p.file, costs, (p.placement, p.first, p.connections))
     }
 
-    pub(super) fn simai(
-        &mut self,
-        name: &str,
-        p: &SimaiParams,
-        start: Time,
-        stop: Option<Time>,
-    ) -> SourceKind {
-        if stop.is_some() {
-            self.wrong(name, "stop", "layers end by themselves, and not at a time".into());
-        }
+    pub(super) fn simai(&mut self, p: &SimaiParams) -> Option<SourceKind> {
         // Collectives alone send, and they wait for nobody's receive.
         let zero = Time::ZERO;
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: None };
-        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
+        self.program(&p.file, costs, (p.placement, p.first, p.connections))
     }
 
-    pub(super) fn chakra(
-        &mut self,
-        name: &str,
-        p: &ChakraParams,
-        start: Time,
-        stop: Option<Time>,
-    ) -> SourceKind {
-        if stop.is_some() {
-            self.wrong(name, "stop", "traces end by themselves, and not at a time".into());
-        }
+    pub(super) fn chakra(&mut self, p: &ChakraParams) -> Option<SourceKind> {
         // A trace has the ranks' costs of messages, as computations.
         let (zero, eager) = (Time::ZERO, p.eager.map(Bytes::get));
         let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
-        self.program(name, &p.file, costs, (p.placement, p.first, p.connections), start)
+        self.program(&p.file, costs, (p.placement, p.first, p.connections))
     }
 
     fn program(
         &mut self,
-        name: &str,
         file: &ProgramFile,
         costs: Costs,
         (placement, first, connections): (Placement, u32, Connections),
-        start: Time,
-    ) -> SourceKind {
+    ) -> Option<SourceKind> {
         // Without programs the file could not be read, which is already reported.
-        let Some(program) = file.program.clone() else { return SourceKind::Open };
+        let program = file.program.clone()?;
         let ranks = Some(program.ranks.len() as u32);
-        let Some(hosts) = self.placed(name, placement, ranks, first, true) else {
-            return SourceKind::Open;
-        };
-        let channels = self.channels((name, &file.path), &program, &hosts);
-        self.job(name, Work::Program { program, costs }, hosts, (connections, channels), start)
+        let hosts = self.placed(placement, ranks, first, true)?;
+        let channels = self.channels(&file.path, &program, &hosts);
+        self.job(Work::Program { program, costs }, hosts, (connections, channels))
     }
 
     /// A channel for each NIC that a program's sends name, which the ranks' hosts must have.
-    fn channels(&mut self, (name, path): (&str, &str), of: &Program, hosts: &[HostId]) -> u32 {
+    fn channels(&mut self, path: &str, of: &Program, hosts: &[HostId]) -> u32 {
         for (rank, (nic, place)) in &of.nics {
             let host = hosts[*rank as usize];
             let count = self.topology.nics(host).count();
@@ -143,7 +98,7 @@ impl Builder<'_> {
                 let text = format!(
                     "{path}: {place}: rank {rank} sends by nic {nic}; host{host} has {has}"
                 );
-                self.wrong(name, "file", text);
+                self.wrong("file", text);
                 return 1;
             }
         }
@@ -153,12 +108,10 @@ impl Builder<'_> {
     /// Gives a job its numbers.
     fn job(
         &mut self,
-        name: &str,
         work: Work,
         hosts: Vec<HostId>,
         (connections, channels): (Connections, u32),
-        start: Time,
-    ) -> SourceKind {
+    ) -> Option<SourceKind> {
         let ranks = hosts.len() as u32;
         let width = Ids::width(connections, ranks, channels);
         let count = u64::from(ranks) * u64::from(channels) * u64::from(width);
@@ -174,20 +127,19 @@ impl Builder<'_> {
                     IDS_OF_A_JOB / u64::from(IDS_OF_A_RANK)
                 ),
             };
-            self.wrong(name, "ranks", text);
-            return SourceKind::Open;
+            return self.refuse("ranks", text);
         }
         let (first_flow, first_rank) = (self.next_id as u32, self.next_rank);
         self.next_id += count;
         self.next_rank += ranks;
         let ids = Ids { first_flow, first_rank, connections, width };
-        SourceKind::Job(Arc::new(JobPlan::new(work, hosts, start, ids, self.topology)))
+        let plan = JobPlan::new(work, hosts, self.start, ids, self.topology);
+        Some(SourceKind::Job(Arc::new(plan)))
     }
 
     /// The hosts of a job's ranks, in the order of ranks.
     fn placed(
         &mut self,
-        name: &str,
         placement: Placement,
         ranks: Option<u32>,
         first: u32,
@@ -200,8 +152,7 @@ impl Builder<'_> {
         let count = listed.len();
         let distinct: BTreeSet<HostId> = listed.iter().copied().collect();
         if distinct.len() < count {
-            self.wrong(name, "hosts", "names a host twice; a host has one rank of a job".into());
-            return None;
+            return self.refuse("hosts", "names a host twice; a host has one rank of a job");
         }
         let order = order(placement, listed, &self.topology.attachment, self.settings.run.seed);
         let left = count.saturating_sub(first as usize);
@@ -210,20 +161,18 @@ impl Builder<'_> {
         if ranks > left {
             let key = if is_program { "file" } else { "hosts" };
             let text = format!("{ranks} ranks from place {first} on, and there are {count} hosts");
-            self.wrong(name, key, text);
-            return None;
+            return self.refuse(key, text);
         }
         if ranks < least {
             let text = format!("{ranks} ranks from place {first} on; a job has at least {least}");
-            self.wrong(name, "first", text);
-            return None;
+            return self.refuse("first", text);
         }
         Some(order.into_iter().skip(first as usize).take(ranks).collect())
     }
 
     /// The collective itself.
-    fn schedule(&mut self, name: &str, p: &CollectiveParams, ranks: u32) -> Option<Collective> {
-        self.size(name, "size", p.size);
+    fn schedule(&mut self, p: &CollectiveParams, ranks: u32) -> Option<Collective> {
+        self.size("size", p.size);
         let known = algorithms(p.op);
         let algorithm = match p.algorithm {
             Algorithm::Auto => known[0],
@@ -231,17 +180,14 @@ impl Builder<'_> {
         };
         if !known.contains(&algorithm) {
             let (own, words) = (word(&algorithm), known.iter().map(word).collect::<Vec<_>>());
-            let near = nearest(&own, words.iter().map(String::as_str));
-            let help = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            let help = meant(&own, words.iter().map(String::as_str));
             let text = format!("{} has no {own:?}, but {}{help}", word(&p.op), words.join(", "));
-            self.wrong(name, "algorithm", text);
-            return None;
+            return self.refuse("algorithm", text);
         }
         let groups = matches!(algorithm, Algorithm::Hierarchical | Algorithm::Pxn);
         if groups && (p.group > ranks || !ranks.is_multiple_of(p.group)) {
             let text = format!("{ranks} ranks are not a whole number of groups of {}", p.group);
-            self.wrong(name, "group", text);
-            return None;
+            return self.refuse("group", text);
         }
         if p.skew != 1.0 {
             let is_skewed = p.op == Operation::AllToAll && algorithm != Algorithm::Bruck;
@@ -251,28 +197,24 @@ impl Builder<'_> {
                      ranks, {ranks}",
                     p.skew
                 );
-                self.wrong(name, "skew", text);
-                return None;
+                return self.refuse("skew", text);
             }
         }
         let matrix = match p.matrix.as_slice() {
             [] => None,
-            rows => Some(self.matrix(name, rows, ranks, (p.op, algorithm))?),
+            rows => Some(self.matrix(rows, ranks, (p.op, algorithm))?),
         };
         if let Some(chunk) = p.chunk.filter(|chunk| p.size.get() / chunk.get() > CHUNKS_MAX) {
             let text = format!("{chunk} makes more than {CHUNKS_MAX} chunks of {}", p.size);
-            self.wrong(name, "chunk", text);
-            return None;
+            return self.refuse("chunk", text);
         }
         let is_ring = algorithm == Algorithm::Ring && p.op != Operation::Broadcast;
         if p.slices > 1 && !is_ring {
-            self.wrong(name, "slices", format!("is of rings; {:?} has none", word(&algorithm)));
-            return None;
+            return self.refuse("slices", format!("is of rings; {:?} has none", word(&algorithm)));
         }
         if p.channels > 1 && p.op == Operation::Barrier {
             let text = "a barrier has no data that channels could divide: use 1";
-            self.wrong(name, "channels", text.into());
-            return None;
+            return self.refuse("channels", text);
         }
         let total = matrix.as_ref().map(Matrix::total);
         Some(Collective {
@@ -294,7 +236,6 @@ impl Builder<'_> {
     /// The bytes from each rank to each, a row a sender.
     fn matrix(
         &mut self,
-        name: &str,
         rows: &[String],
         ranks: u32,
         (operation, algorithm): (Operation, Algorithm),
@@ -327,16 +268,16 @@ impl Builder<'_> {
                 _ => Ok(all.into()),
             }
         };
-        read().map(Matrix::new).map_err(|text| self.wrong(name, "matrix", text)).ok()
+        read().map(Matrix::new).map_err(|text| self.wrong("matrix", text)).ok()
     }
 
-    fn stragglers(&mut self, name: &str, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {
+    fn stragglers(&mut self, list: &[String], ranks: u32) -> Option<BTreeSet<u32>> {
         let found = ranges(&Value::List(list.to_vec()), "rank")
             .filter(|list| list.iter().all(|(from, to)| from <= to && *to < ranks));
         if found.is_none() {
             let text =
                 format!("expected ranks such as [\"3\", \"8..11\"], from 0 to {}", ranks - 1);
-            self.wrong(name, "stragglers", text);
+            self.wrong("stragglers", text);
         }
         Some(found?.into_iter().flat_map(|(from, to)| from..=to).collect())
     }

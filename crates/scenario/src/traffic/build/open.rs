@@ -7,7 +7,6 @@ use super::super::{SourceKind, Thinking};
 use super::Builder;
 use crate::cdf::{Cdf, SizeSpec, Sizes};
 use crate::settings::traffic::{IncastParams, LoadBase, Pairs, PoissonParams, Receiver};
-use millpond_core::random::Stream;
 use millpond_core::{Bytes, Time};
 use std::sync::Arc;
 
@@ -17,10 +16,10 @@ const AT_ONCE_MAX: u64 = 16_000_000;
 
 impl Builder<'_> {
     /// The sizes of flows; `None` if there are none, which is already reported.
-    fn sizes(&mut self, name: &str, sizes: &SizeSpec) -> Option<Sizes> {
+    fn sizes(&mut self, sizes: &SizeSpec) -> Option<Sizes> {
         match sizes {
             SizeSpec::Fixed(bytes) => {
-                self.size(name, "sizes", *bytes);
+                self.size("sizes", *bytes);
                 Some(Sizes::Fixed(bytes.get()))
             }
             SizeSpec::Points(cdf) | SizeSpec::File { points: Some(cdf), .. } => {
@@ -33,46 +32,31 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn poisson(
-        &mut self,
-        class: u16,
-        name: &str,
-        random: Stream,
-        p: &PoissonParams,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
-        let crosses = self.can_cross(name, p.pairs);
-        self.asks(
-            class,
-            name,
-            p.request,
-            Thinking { mean: p.think_time, deviation: p.think_deviation },
-        );
-        let Some(sizes) = self.sizes(name, &p.sizes) else { return SourceKind::Open };
+    pub(super) fn poisson(&mut self, p: &PoissonParams) -> Option<SourceKind> {
+        let (random, start, stop, class) = (self.random(), self.start, self.stop, self.class);
+        let crosses = self.can_cross(p.pairs);
+        let thinking = Thinking { mean: p.think_time, deviation: p.think_deviation };
+        self.asks(p.request, thinking);
+        let sizes = self.sizes(&p.sizes)?;
         let (base, capacity) = match p.load_base.settled(self.among.fabric_capacity(self.topology))
         {
             LoadBase::HostLinks => ("the host links", self.among.host_capacity(self.topology)),
             _ => ("the leaves' uplinks", self.among.fabric_capacity(self.topology)),
         };
         if capacity == 0 {
-            self.wrong(
-                name,
-                "load-base",
-                "\"fabric\" needs leaves with uplinks; use \"host-links\"".into(),
-            );
+            self.wrong("load-base", "\"fabric\" needs leaves with uplinks; use \"host-links\"");
         }
         if !(p.load > 0.0 && p.load <= 1_000.0) {
-            self.wrong(
-                name,
+            return self.refuse(
                 "load",
                 format!("{} is no load; above 0 and up to 1000 is, 1 being all of {base}", p.load),
             );
-            return SourceKind::Open;
         }
         if p.load > 1.0 {
-            let text =
-                format!("traffic {name:?} offers a load of {}: more than {base} can carry", p.load);
+            let text = format!(
+                "traffic {:?} offers a load of {}: more than {base} can carry",
+                self.name, p.load
+            );
             self.report.warnings.push(text);
         }
         let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
@@ -82,7 +66,6 @@ impl Builder<'_> {
             self.is_finite = false;
         } else if p.count.is_none() && expected * ids as f64 > 4e9 {
             self.wrong(
-                name,
                 "load",
                 format!("makes about {expected:.1e} flows, more than 32 bits can number"),
             );
@@ -111,27 +94,23 @@ impl Builder<'_> {
             };
             self.generate(Generator::Poisson(g));
         }
-        SourceKind::Open
+        Some(SourceKind::Open)
     }
 
     /// The time between queries; `None` if it is wrong, which is then in the report.
-    fn spacing(&mut self, name: &str, p: &IncastParams) -> Option<Spacing> {
+    fn spacing(&mut self, p: &IncastParams) -> Option<Spacing> {
         Some(match (p.rate, p.period) {
             (Some(_), Some(_)) => {
-                self.wrong(name, "period", "is given together with rate; give one of them".into());
-                return None;
+                return self.refuse("period", "is given together with rate; give one of them");
             }
             (Some(rate), None) if !(rate > 0.0 && rate <= 1e9) => {
-                self.wrong(
-                    name,
+                return self.refuse(
                     "rate",
                     format!("{rate} is no rate; above 0 and up to 1e9 queries per second is"),
                 );
-                return None;
             }
             (None, Some(Time::ZERO)) => {
-                self.wrong(name, "period", "must be more than zero".into());
-                return None;
+                return self.refuse("period", "must be more than zero");
             }
             (Some(rate), None) => Spacing::Random(1.0 / rate),
             (None, Some(period)) => Spacing::Fixed(period),
@@ -139,26 +118,14 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn incast(
-        &mut self,
-        class: u16,
-        name: &str,
-        random: Stream,
-        p: &IncastParams,
-        start: Time,
-        stop: Time,
-    ) -> SourceKind {
+    pub(super) fn incast(&mut self, p: &IncastParams) -> Option<SourceKind> {
+        let (start, stop, class) = (self.start, self.stop, self.class);
         let hosts = self.among.hosts;
-        self.size(name, "response", p.response);
-        self.asks(
-            class,
-            name,
-            p.request,
-            Thinking { mean: p.think_time, deviation: p.think_deviation },
-        );
+        self.size("response", p.response);
+        let thinking = Thinking { mean: p.think_time, deviation: p.think_deviation };
+        self.asks(p.request, thinking);
         if p.degree == 0 || p.degree >= hosts {
             self.wrong(
-                name,
                 "degree",
                 format!("{} of {hosts} hosts; 1 to {} can answer", p.degree, hosts - 1),
             );
@@ -172,20 +139,18 @@ impl Builder<'_> {
                 "makes {} flows at once; {AT_ONCE_MAX} is the most",
                 u128::from(flows) * u128::from(queries_at_once)
             );
-            self.wrong(name, key, text);
-            return SourceKind::Open;
+            return self.refuse(key, text);
         }
         let mut receiver = p.receiver;
         if let Receiver::Host(host) = p.receiver {
             let all = self.topology.hosts;
             if host >= all {
                 let text = format!("{host} is no host; there are {all}, from 0");
-                self.wrong(name, "receiver", text);
+                self.wrong("receiver", text);
             }
-            let Some(place) = self.known(name, "receiver", host) else { return SourceKind::Open };
-            receiver = Receiver::Host(place);
+            receiver = Receiver::Host(self.known("receiver", host)?);
         }
-        let Some(spacing) = self.spacing(name, p) else { return SourceKind::Open };
+        let spacing = self.spacing(p)?;
         let count = if at_once { p.count.or(Some(1)) } else { p.count };
         let ids = if p.request.is_some() { 2 } else { 1 } * flows;
         self.is_finite &= count.is_some() || stop < Time::END;
@@ -214,8 +179,8 @@ impl Builder<'_> {
                 flows_per_server: p.flows_per_server,
                 spacing,
             };
-            self.generate(Generator::Incast(Incast::new(random, &shape)));
+            self.generate(Generator::Incast(Incast::new(self.random(), shape)));
         }
-        SourceKind::Open
+        Some(SourceKind::Open)
     }
 }
