@@ -21,7 +21,7 @@ use crate::{
     several_nics, shows, stack, switch, traffic, unreached,
 };
 use millpond_core::Time;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can \
@@ -69,6 +69,7 @@ pub(crate) fn assemble(
     settle(&mut s, &topology);
     let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
     let resolved = resolved::write(&s);
+    let settings = Arc::new(Settings { places: BTreeMap::new(), ..s.clone() });
     let answers = composition::answers(&s, composition::Shape::of(&topology));
     Some(Plan {
         name: s.run.name,
@@ -103,6 +104,7 @@ pub(crate) fn assemble(
         capture,
         warnings: Vec::new(),
         resolved,
+        settings,
         base,
     })
 }

@@ -17,11 +17,13 @@ use crate::settings::program::ProgramParams;
 use crate::settings::topology::TopologyParams;
 use crate::settings::traffic::{TrafficCommon, TrafficParams};
 use crate::settings::{EngineParams, HostParams, NicParams, ReceiveCpuParams, RunParams};
-use crate::toml_text::value_text;
+use crate::toml_text::{built_in, value_text};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::host::virtual_switch::ApplicationCosts;
 use millpond_core::params::{Key, Params};
-use millpond_core::registry::{Choice, Mechanism, Place};
+use millpond_core::registry::{About, Choice, Mechanism, PathProperty, Place, Signal};
+use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// A key with everything that there is to say about it.
 #[derive(Clone, Debug)]
@@ -82,6 +84,19 @@ pub fn whole_name(mechanism: &Mechanism) -> String {
     format!("{}.{}", mechanism.place, mechanism.kind)
 }
 
+/// The properties and signals of a mechanism, each list by what it does with them.
+pub(crate) fn dependences(about: &About) -> [(&'static str, Vec<&'static str>); 5] {
+    let properties = |list: &[PathProperty]| list.iter().map(|property| property.name()).collect();
+    let signals = |list: &[Signal]| list.iter().map(|signal| signal.name()).collect();
+    [
+        ("needs", properties(about.needs)),
+        ("breaks", properties(about.breaks)),
+        ("restores", properties(about.restores)),
+        ("provides", signals(about.provides)),
+        ("reads", signals(about.reads)),
+    ]
+}
+
 /// A table of fixed keys.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
@@ -135,97 +150,49 @@ pub fn places() -> Vec<PlaceInfo> {
     places
 }
 
-fn application_keys() -> Vec<KeyInfo> {
-    let mut all = keys("application", &ApplicationCommon::default());
-    all.extend(keys("application", &ApplicationCosts::default()));
-    all
+/// The subject of a table.
+#[derive(Deserialize)]
+struct Subject {
+    path: &'static str,
+    about: String,
 }
 
-/// All tables with fixed keys.
+static SUBJECTS: LazyLock<Vec<Subject>> =
+    LazyLock::new(|| built_in("tables.toml", include_str!("tables.toml")));
+
+/// All tables with fixed keys; the last ones can be several.
 pub fn tables() -> Vec<TableInfo> {
-    let mut transport = keys("transport", &TransportParams::default());
-    transport.retain(|k| k.name != "mss");
-    let mut all = vec![
-        TableInfo { path: "", about: "The run as a whole.", keys: keys("", &RunParams::default()) },
-        TableInfo {
-            path: "host",
-            about: "How hosts send and receive.",
-            keys: keys("host", &HostParams::default()),
-        },
-        TableInfo {
-            path: "host.nic",
-            about: "A host's transmit queue. `buffer` is \"unlimited\", \"switch\" (as the \
-                    switches have) or a table as switch.buffer; `marking` is \"none\", \"switch\" \
-                    or a table as switch.marking.",
-            keys: keys("host.nic", &NicParams::default()),
-        },
-        TableInfo {
-            path: "host.receive-cpu",
-            about: "The cost of receiving for a host's cores: while one works its ring is not \
-                    polled. Without this table, or with \"off\" in its place, receiving costs \
-                    nothing; { } has the values below.",
-            keys: keys("host.receive-cpu", &ReceiveCpuParams::default()),
-        },
-        TableInfo { path: "transport", about: "The keys of every TCP.", keys: transport },
-        TableInfo {
-            path: "rdma",
-            about: "The keys of all queue pairs, whatever their control law.",
-            keys: keys("rdma", &RdmaParams::default()),
-        },
-        TableInfo {
-            path: "engine",
-            about: "How the simulator runs it. None of it changes a result.",
-            keys: keys("engine", &EngineParams::default()),
-        },
-        TableInfo {
-            path: "capture",
-            about: "Records of a run beside its flows. None of it changes another result.",
-            keys: keys("capture", &CaptureParams::default()),
-        },
-    ];
-    all.extend(lists());
-    all
+    let info = |Subject { path, about }: &'static Subject| TableInfo {
+        path,
+        about,
+        keys: table_keys(path),
+    };
+    SUBJECTS.iter().map(info).collect()
 }
 
-/// Tables of which there can be several.
-fn lists() -> [TableInfo; 5] {
-    [
-        TableInfo {
-            path: "failure",
-            about: "A link that is down for a while, or loses packets, in both directions; as \
-                    many tables as there are failures. A packet is lost (link-down, or by chance \
-                    injected) if its link is down at any time between the start of its \
-                    transmission and its arrival.",
-            keys: keys("failure", &FailureParams::default()),
-        },
-        TableInfo {
-            path: "application",
-            about: "An application at the receiving hosts, behind their virtual switch \
-                    (edge.virtual-switch): which traffic goes to its cores, and how slow they \
-                    are; as many tables as there are applications.",
-            keys: application_keys(),
-        },
-        TableInfo {
-            path: "program",
-            about: "A real program on a host of the lab (`millpond lab`), in the host's network \
-                    namespace; as many tables as there are programs. The simulator runs none. Its \
-                    output is kept in programs/NAME.stdout and programs/NAME.stderr of the results \
-                    folder.",
-            keys: keys("program", &ProgramParams::default()),
-        },
-        TableInfo {
-            path: "limit",
-            about: "The keys of every [[limit]], beside those of its kind; as many tables as there \
-                    are limits.",
-            keys: keys("limit", &LimitCommon::default()),
-        },
-        TableInfo {
-            path: "traffic",
-            about: "The keys of every [[traffic]], beside those of its kind. `transport` is a \
-                    table as [transport] has for its kind, such as { kind = \"cubic\", cubic-ecn = \
-                    true }: this traffic's connections use it instead; the common keys of \
-                    [transport] hold for all.",
-            keys: keys("traffic", &TrafficCommon::default()),
-        },
-    ]
+/// The keys of a table.
+fn table_keys(path: &str) -> Vec<KeyInfo> {
+    let of = |params: &dyn Params| keys(path, params);
+    match path {
+        "" => of(&RunParams::default()),
+        "host" => of(&HostParams::default()),
+        "host.nic" => of(&NicParams::default()),
+        "host.receive-cpu" => of(&ReceiveCpuParams::default()),
+        "transport" => {
+            let mut all = of(&TransportParams::default());
+            all.retain(|key| key.name != "mss");
+            all
+        }
+        "rdma" => of(&RdmaParams::default()),
+        "engine" => of(&EngineParams::default()),
+        "capture" => of(&CaptureParams::default()),
+        "failure" => of(&FailureParams::default()),
+        "application" => {
+            [of(&ApplicationCommon::default()), of(&ApplicationCosts::default())].concat()
+        }
+        "program" => of(&ProgramParams::default()),
+        "limit" => of(&LimitCommon::default()),
+        "traffic" => of(&TrafficCommon::default()),
+        _ => unreachable!("{path} is no table"),
+    }
 }

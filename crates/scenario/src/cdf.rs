@@ -152,38 +152,26 @@ impl Cdf {
         };
         let last = points.len() - 1;
         if top != 1.0 && top != 100.0 {
-            return fail(
-                last,
-                format!(
-                    "the last cumulative probability must be 1 (or 100 for percent), found {top}"
-                ),
-            );
+            let text = "the last cumulative probability must be 1 (or 100 for percent), found";
+            return fail(last, format!("{text} {top}"));
         }
         let mut before = (0.0, 0.0);
-        for (i, &(bytes, probability)) in points.iter().enumerate() {
+        for (i, &(bytes, p)) in points.iter().enumerate() {
             if !(0.0..=1e15).contains(&bytes) {
                 return fail(i, format!("{bytes} is no size in bytes"));
             }
-            if !(0.0..=top).contains(&probability) {
-                return fail(
-                    i,
-                    format!("the cumulative probability {probability} is outside 0 to {top}"),
-                );
+            if !(0.0..=top).contains(&p) {
+                return fail(i, format!("the cumulative probability {p} is outside 0 to {top}"));
             }
-            if bytes < before.0 {
-                return fail(
-                    i,
-                    format!("{bytes} bytes after {} bytes: sizes must not decrease", before.0),
-                );
+            let (x0, p0) = before;
+            if bytes < x0 {
+                return fail(i, format!("{bytes} bytes after {x0} bytes: sizes must not decrease"));
             }
-            if probability < before.1 {
-                let message = format!(
-                    "{probability} after {}: cumulative probabilities must not decrease",
-                    before.1
-                );
-                return fail(i, message);
+            if p < p0 {
+                let text = "cumulative probabilities must not decrease";
+                return fail(i, format!("{p} after {p0}: {text}"));
             }
-            before = (bytes, probability);
+            before = (bytes, p);
         }
         if top == 100.0 {
             points.iter_mut().for_each(|p| p.1 /= 100.0);

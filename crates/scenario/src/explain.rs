@@ -1,6 +1,6 @@
 //! Explanations: what a key, a kind, a place or a distribution means; and the list of all there is.
 
-use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, places, tables, whole_name};
+use crate::catalogue::{KeyInfo, KindInfo, PlaceInfo, dependences, places, tables, whole_name};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::error::nearest;
 use crate::keys::{GROUPS, key_text};
@@ -179,19 +179,8 @@ fn explain_kind(out: &mut String, place: &PlaceInfo, kind: &KindInfo) {
     if !about.source.is_empty() {
         let _ = writeln!(out, "  source:   {}", about.source);
     }
-    for (what, list) in
-        [("needs", about.needs), ("breaks", about.breaks), ("restores", about.restores)]
-    {
-        if !list.is_empty() {
-            let list: Vec<&str> = list.iter().map(|p| p.name()).collect();
-            let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
-        }
-    }
-    for (what, list) in [("provides", about.provides), ("reads", about.reads)] {
-        if !list.is_empty() {
-            let list: Vec<&str> = list.iter().map(|signal| signal.name()).collect();
-            let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
-        }
+    for (what, list) in dependences(about).iter().filter(|(_, list)| !list.is_empty()) {
+        let _ = writeln!(out, "  {:<9} {}", format!("{what}:"), list.join(", "));
     }
     for key in &kind.keys {
         let _ = writeln!(out, "  {} = {}\n      {}", key.name, key.default, key.meaning().0);

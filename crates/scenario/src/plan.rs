@@ -17,6 +17,7 @@ pub use crate::ports::PortKind;
 pub use crate::program::ProgramPlan;
 use crate::rdma::RdmaParams;
 pub use crate::settings::ReceiveCpuParams;
+use crate::settings::Settings;
 pub use crate::settings::failure::Losable;
 pub use crate::sizes::SizeBins;
 use crate::topology::Topology;
@@ -100,6 +101,8 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,
+    /// The typed values that `resolved` is written from.
+    pub(crate) settings: Arc<Settings>,
     /// Where the files are that `resolved` still names (lists of flows too long to write out);
     /// `None` if it names none.
     pub base: Option<PathBuf>,

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use values::{counted, value_of};
 
 /// One table while it is read: which of its keys have been asked for.
+#[derive(Clone)]
 pub(crate) struct Section<'a> {
     /// "switch.marking"; empty for the scenario itself.
     path: String,
@@ -66,23 +67,15 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     r.params(&mut top, &mut s.run, &[]);
     s.topology = r.topology(&mut top);
     r.host(&mut top, &mut s);
-    let mut switch = r.table(&mut top, "switch");
-    r.choices(&mut switch, &mut s.switch);
-    r.finish(switch, None);
+    r.whole(&mut top, "switch", |r, table| r.choices(table, &mut s.switch));
     r.transport(&mut top, &mut s);
-    let mut rdma = r.table(&mut top, "rdma");
-    r.params(&mut rdma, &mut s.rdma, &[]);
-    r.choices(&mut rdma, &mut s.rdma_choices);
-    r.finish(rdma, None);
-    let mut edge = r.table(&mut top, "edge");
-    r.choices(&mut edge, &mut s.edge);
-    r.finish(edge, None);
-    let mut engine = r.table(&mut top, "engine");
-    r.params(&mut engine, &mut s.engine, &[]);
-    r.finish(engine, None);
-    let mut capture = r.table(&mut top, "capture");
-    r.params(&mut capture, &mut s.capture, &[]);
-    r.finish(capture, None);
+    r.whole(&mut top, "rdma", |r, table| {
+        r.params(table, &mut s.rdma, &[]);
+        r.choices(table, &mut s.rdma_choices);
+    });
+    r.whole(&mut top, "edge", |r, table| r.choices(table, &mut s.edge));
+    r.whole(&mut top, "engine", |r, table| r.params(table, &mut s.engine, &[]));
+    r.whole(&mut top, "capture", |r, table| r.params(table, &mut s.capture, &[]));
     s.failures = r.failures(&mut top);
     s.applications = r.applications(&mut top);
     s.programs = r.programs(&mut top);
@@ -108,6 +101,18 @@ impl<'r> Reader<'r> {
             table
         });
         Section::new(path, table)
+    }
+
+    /// Reads the table under `key` and reports the keys that `read` did not ask for.
+    fn whole(
+        &mut self,
+        parent: &mut Section<'_>,
+        key: &str,
+        read: impl FnOnce(&mut Self, &mut Section<'_>),
+    ) {
+        let mut table = self.table(parent, key);
+        read(self, &mut table);
+        self.finish(table, None);
     }
 
     /// Reads all keys of `params` but those in `skip`, which the caller reads itself.
@@ -328,13 +333,9 @@ impl<'r> Reader<'r> {
     /// As any choice, but a graph is a table by itself.
     fn topology(&mut self, top: &mut Section<'_>) -> TopologyParams {
         let table = top.table.and_then(|t| t.get("topology")).and_then(|e| e.node.as_table());
-        let graph = table.and_then(|t| t.get("graph")).filter(|e| e.node.as_table().is_some());
-        let (Some(table), Some(graph)) = (table, graph) else {
-            return self.choice(top, "topology", "topology");
-        };
-        if table.text("kind") != Some("file") {
-            return self.choice(top, "topology", "topology");
-        }
+        let file = table.filter(|table| table.text("kind") == Some("file"));
+        let graph = file.and_then(|t| t.get("graph")).filter(|e| e.node.as_table().is_some());
+        let Some(graph) = graph else { return self.choice(top, "topology", "topology") };
         let mut section = self.table(top, "topology");
         let Some(mut choice) = self.kind::<TopologyParams>(&mut section) else {
             return TopologyParams::default();
@@ -390,12 +391,13 @@ impl<'r> Reader<'r> {
         if self.is_off(host, "receive-cpu") {
             return None;
         }
-        let mut section = self.table(host, "receive-cpu");
-        section.table?;
-        let mut params = ReceiveCpuParams::default();
-        self.params(&mut section, &mut params, &[]);
-        self.finish(section, None);
-        Some(params)
+        let mut costs = None;
+        self.whole(host, "receive-cpu", |r, table| {
+            if table.table.is_some() {
+                r.params(table, costs.insert(ReceiveCpuParams::default()), &[]);
+            }
+        });
+        costs
     }
 
     fn nic_choice<C: Choice>(

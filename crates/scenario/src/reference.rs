@@ -1,6 +1,6 @@
 //! The scenario reference of the book, as Markdown, from the catalogue.
 
-use crate::catalogue::{KeyInfo, PlaceInfo, page_name, places, tables};
+use crate::catalogue::{KeyInfo, PlaceInfo, dependences, page_name, places, tables};
 use crate::cdf::{BUILTIN, Cdf};
 use crate::keys::key_text;
 use millpond_core::params::Form;
@@ -173,19 +173,9 @@ fn place_section(out: &mut String, info: &PlaceInfo) {
             let _ = write!(out, " ({})", about.source);
         }
         out.push_str(".\n");
-        for (what, list) in
-            [("Needs", about.needs), ("Breaks", about.breaks), ("Restores", about.restores)]
-        {
-            if !list.is_empty() {
-                let list: Vec<String> = list.iter().map(|p| format!("`{}`", p.name())).collect();
-                let _ = writeln!(out, "\n{what} {}.", list.join(", "));
-            }
-        }
-        for (what, list) in [("Provides", about.provides), ("Reads", about.reads)] {
-            if !list.is_empty() {
-                let list: Vec<String> = list.iter().map(|s| format!("`{}`", s.name())).collect();
-                let _ = writeln!(out, "\n{what} {}.", list.join(", "));
-            }
+        for (what, list) in dependences(about).iter().filter(|(_, list)| !list.is_empty()) {
+            let what = what[..1].to_uppercase() + &what[1..];
+            let _ = writeln!(out, "\n{what} `{}`.", list.join("`, `"));
         }
         if !kind.keys.is_empty() {
             out.push('\n');

@@ -15,6 +15,13 @@ use crate::keys::{MAY_BE_OFF, OFF_WORDS, SHORT};
 use millpond_core::params::{Form, Key};
 use millpond_core::switch::site::{AUTO, OTHERS, TIER_NAMES};
 use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+
+/// The values of keys that are no amount, by the key's path.
+static VALUES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+    let values = serde_json::from_str(include_str!("schema/values.json"));
+    values.unwrap_or_else(|error| unreachable!("values.json: {error}"))
+});
 
 const NUMBER: &str = r"[0-9][0-9_]*(\.[0-9_]*)?";
 
@@ -315,26 +322,10 @@ fn properties(keys: &[KeyInfo]) -> Map<String, Value> {
 }
 
 fn property(info: &KeyInfo) -> Value {
-    let mut value = match info.path.as_str() {
-        "traffic.sizes" => sizes(),
-        "topology.graph" => graph(),
-        "traffic.rows" => rows(),
-        "edge.virtual-switch.doorbells" => {
-            json!({ "type": ["boolean", "string"], "enum": [true, false, "counted"] })
-        }
-        "limit.hosts"
-        | "application.hosts"
-        | "capture.connections.flows"
-        | "capture.connections.src"
-        | "capture.connections.dst" => json!({
-            "type": ["array", "string", "integer"],
-            "items": { "type": ["string", "integer"] }, "minimum": 0,
-        }),
-        "traffic.receiver" => {
-            json!({ "type": ["string", "integer"], "pattern": "^random$", "minimum": 0 })
-        }
-        _ => amount(&info.key),
-    };
+    let mut value = VALUES.get(&info.path).cloned().unwrap_or_else(|| amount(&info.key));
+    if info.path == "traffic.sizes" {
+        value["examples"] = BUILTIN.iter().map(|cdf| cdf.name).collect();
+    }
     if info.key.tiered {
         let tiers = TIER_NAMES.iter().copied().chain([OTHERS]);
         value["type"].as_array_mut().into_iter().for_each(|types| types.push(json!("object")));
@@ -409,75 +400,6 @@ fn number(kind: &str, range: Option<(f64, f64)>) -> Value {
         value["maximum"] = bound(most);
     }
     value
-}
-
-fn graph() -> Value {
-    let text = |keys: &[&str]| -> Map<String, Value> {
-        keys.iter().map(|key| (key.to_string(), json!({ "type": "string" }))).collect()
-    };
-    let mut switch = text(&["name"]);
-    switch.insert("tier".into(), json!({ "type": "integer", "minimum": 0, "maximum": 255 }));
-    let mut graph = Map::new();
-    graph.insert("hosts".into(), json!({ "type": "integer", "minimum": 2 }));
-    let number = json!({ "type": "integer", "minimum": 0 });
-    graph.insert("numbers".into(), json!({ "type": "array", "items": number }));
-    graph.insert("switches".into(), list(object(switch)));
-    graph.insert("links".into(), list(object(text(&["a", "b", "rate", "delay", "name"]))));
-    let mut graph = object(graph);
-    graph["required"] = json!(["hosts", "switches", "links"]);
-    word_or(OFF_WORDS, graph)
-}
-
-/// `[start, src, dst, bytes]`, with a class at the end where there is one, or a table of these and
-/// more.
-fn rows() -> Value {
-    let whole = json!({ "type": "integer", "minimum": 0 });
-    let start = json!({ "type": ["string", "number"] });
-    let (text, texts) =
-        (json!({ "type": "string" }), json!({ "type": "array", "items": { "type": "string" } }));
-    let keys = [("start", &start), ("src", &whole), ("dst", &whole), ("bytes", &whole)];
-    let port = json!({ "type": "integer", "minimum": 0, "maximum": 65535 });
-    let more = [("class", &text), ("id", &text), ("after", &texts), ("port", &port)];
-    let mut table = object(
-        keys.into_iter().chain(more).map(|(key, value)| (key.to_string(), value.clone())).collect(),
-    );
-    table["required"] = json!(["start", "src", "dst", "bytes"]);
-    let array =
-        json!({ "items": [start, whole, whole, whole, text], "minItems": 4, "maxItems": 5 });
-    let row = json!({
-        "type": ["array", "object"], "if": { "type": "object" }, "then": table, "else": array,
-    });
-    let off = format!("^({})$", OFF_WORDS.join("|"));
-    json!({ "type": ["array", "string"], "items": row, "pattern": off })
-}
-
-fn sizes() -> Value {
-    let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
-    let pair =
-        json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
-    let shape = json!({ "enum": ["linear", "steps"] });
-    let with = |key: &str, value: Value| {
-        let mut table = object(Map::from_iter([
-            (key.to_string(), value),
-            ("interpolation".to_string(), shape.clone()),
-        ]));
-        table["required"] = json!([key]);
-        table
-    };
-    let mut file = with(
-        "file",
-        json!({
-            "type": "string",
-            "description": "Two columns, bytes and probability, or ns-2's three.",
-        }),
-    );
-    file["properties"]["digest"] = json!({ "type": "string" });
-    let points = with("points", json!({ "type": "array", "items": pair }));
-    json!({
-        "type": ["string", "integer", "object"], "minimum": 1, "examples": names,
-        "if": { "type": "object" },
-        "then": { "if": { "required": ["points"] }, "then": points, "else": file },
-    })
 }
 
 #[cfg(test)]

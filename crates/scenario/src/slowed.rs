@@ -3,37 +3,18 @@
 //! Bytes stay, so bandwidth-delay products, buffers and thresholds keep their ratios, and so do
 //! loads. A world in wall-clock time runs a 10 Gb/s network as one of 100 Mb/s this way.
 //!
-//! The text of a plan has all defaults written out and a unit on every time and rate, so the
-//! change is one of values, key by key; names are left alone.
-//!
 //! Invariant: a factor of 1 changes nothing.
 
+use crate::keys::grouped;
 use crate::plan::Plan;
+use crate::resolved;
+use crate::settings::Settings;
+use crate::settings::graph::Graph;
+use crate::settings::topology::{FileParams, TopologyParams};
+use crate::settings::traffic::TrafficParams;
+use millpond_core::params::{Params, Value};
 use millpond_core::{Rate, Time};
-
-/// Keys whose strings are names or commands, whatever they look like.
-const NAMES: [&str; 20] = [
-    "name",
-    "about",
-    "kernel",
-    "shows",
-    "classes",
-    "after",
-    "traffic",
-    "ports",
-    "pcap",
-    "path",
-    "a",
-    "b",
-    "command",
-    "arguments",
-    "responses",
-    "host",
-    "hosts",
-    "linux",
-    "scopes",
-    "link",
-];
+use std::sync::Arc;
 
 /// The text of a plan that is `factor` times as slow.
 ///
@@ -45,75 +26,73 @@ pub fn slowed(plan: &Plan, factor: u32) -> Result<String, String> {
         let what = "a long list of flows stays in its file, whose start times do not slow down";
         return Err(format!("traffic.flows: {what}: use a scale of 1 or a shorter list"));
     }
-    text(&plan.resolved, factor)
-}
-
-fn text(resolved: &str, factor: u32) -> Result<String, String> {
-    let mut slowed = String::with_capacity(resolved.len() + 64);
-    let mut table = "";
-    for line in resolved.split_inclusive('\n') {
-        if line.starts_with('[') {
-            table = line.trim();
-        }
-        match line.strip_prefix("rate = ").and_then(|rate| rate.trim().parse::<f64>().ok()) {
-            // Queries a second.
-            Some(rate) if table == "[[traffic]]" => {
-                slowed += &format!("rate = {:?}\n", rate / f64::from(factor));
-            }
-            _ => strings(line, factor, &mut slowed)?,
+    let mut s = Settings::clone(&plan.settings);
+    let mut done = Ok(());
+    s.each_params(&mut |params| done = done.clone().and_then(|()| slow_params(params, factor)));
+    done?;
+    if let TopologyParams::File(FileParams { graph: Graph(Some(list)), .. }) = &mut s.topology {
+        for link in &mut Arc::make_mut(list).links {
+            link.rate = slow_rate("rate", link.rate, factor)?;
+            link.delay = slow_time("delay", link.delay, factor)?;
         }
     }
-    Ok(slowed)
+    for traffic in &mut s.traffic {
+        match &mut traffic.kind {
+            // Queries a second.
+            TrafficParams::Incast(p) => p.rate = p.rate.map(|rate| rate / f64::from(factor)),
+            TrafficParams::Flows(p) => {
+                for row in p.rows.0.iter_mut().flat_map(|table| &mut Arc::make_mut(table).rows) {
+                    row.start = slow_time("rows", row.start, factor)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(resolved::write(&s))
 }
 
-/// Copies a line with its quoted values slowed.
-fn strings(line: &str, factor: u32, into: &mut String) -> Result<(), String> {
-    let mut key = String::new();
-    let mut word = String::new();
-    let mut rest = line.char_indices().peekable();
-    while let Some((at, c)) = rest.next() {
-        match c {
-            '"' => {
-                let mut end = at + 1;
-                let mut is_escaped = false;
-                for (next, c) in rest.by_ref() {
-                    end = next;
-                    match c {
-                        '"' if !is_escaped => break,
-                        _ => is_escaped = c == '\\' && !is_escaped,
-                    }
-                }
-                let value = &line[at + 1..end];
-                *into += &format!("\"{}\"", slow(&key, value, factor)?);
-                continue;
-            }
-            '=' => key = std::mem::take(&mut word),
-            c if c.is_ascii_alphanumeric() || c == '-' || c == '_' => word.push(c),
-            ' ' => {}
-            _ => word.clear(),
+fn slow_params(params: &mut dyn Params, factor: u32) -> Result<(), String> {
+    for (index, key) in params.keys().iter().enumerate() {
+        let name = key.name();
+        if let Some(value) = slow(grouped(&name).1, &params.get(index), factor)? {
+            params.set(index, &value).map_err(|error| format!("`{name}`: {error}"))?;
         }
-        into.push(c);
     }
     Ok(())
 }
 
 /// A value slowed, if it is a time or a rate.
-fn slow(key: &str, value: &str, factor: u32) -> Result<String, String> {
-    if NAMES.contains(&key) {
-        return Ok(value.into());
-    }
-    let beyond = || format!("`{key}`: {value} slowed {factor} times is out of range");
-    if let Ok(rate) = value.parse::<Rate>() {
-        let bps = rate.bps() / u64::from(factor);
-        return if bps == 0 { Err(beyond()) } else { Ok(format!("{bps}bps")) };
-    }
-    match value.parse::<Time>() {
-        Ok(Time::MAX) | Err(_) => Ok(value.into()),
-        Ok(time) => {
-            let ps = time.as_ps().checked_mul(factor.into()).ok_or_else(beyond)?;
-            if ps > Time::LONGEST.as_ps() { Err(beyond()) } else { Ok(format!("{ps}ps")) }
+fn slow(key: &str, value: &Value, factor: u32) -> Result<Option<Value>, String> {
+    Ok(Some(match value {
+        Value::Time(time) => Value::Time(slow_time(key, *time, factor)?),
+        Value::Rate(rate) => Value::Rate(slow_rate(key, *rate, factor)?),
+        // By tier, or by the rate of a link.
+        Value::Tiers(tiers) => {
+            let tier = |(name, value): &(String, Value)| {
+                let name = match name.parse::<Rate>() {
+                    Ok(rate) => slow_rate(key, rate, factor)?.to_string(),
+                    Err(_) => name.clone(),
+                };
+                Ok((name, slow(key, value, factor)?.unwrap_or_else(|| value.clone())))
+            };
+            Value::Tiers(tiers.iter().map(tier).collect::<Result<_, String>>()?)
         }
-    }
+        _ => return Ok(None),
+    }))
+}
+
+fn slow_rate(key: &str, rate: Rate, factor: u32) -> Result<Rate, String> {
+    let slow = Rate(rate.bps() / u64::from(factor));
+    Some(slow).filter(|slow| slow.bps() > 0).ok_or_else(|| beyond(key, rate, factor))
+}
+
+fn slow_time(key: &str, time: Time, factor: u32) -> Result<Time, String> {
+    let slow = time.as_ps().checked_mul(factor.into()).map(Time::from_ps);
+    slow.filter(|slow| *slow <= Time::LONGEST).ok_or_else(|| beyond(key, time, factor))
+}
+
+fn beyond(key: &str, value: impl std::fmt::Display, factor: u32) -> String {
+    format!("`{key}`: {value} slowed {factor} times is out of range")
 }
 
 #[cfg(test)]

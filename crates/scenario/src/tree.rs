@@ -113,27 +113,20 @@ impl Node {
     /// Gives every place inside it the span `span`: a value that was typed on a command line is one
     /// place.
     pub fn place_at(&mut self, span: Span, layer: Layer) {
-        self.span = span;
-        match &mut self.datum {
-            Datum::Array(items) => items.iter_mut().for_each(|n| n.place_at(span, layer)),
-            Datum::Table(table) => {
-                for e in &mut table.entries {
-                    e.key_span = span;
-                    e.layer = layer;
-                    e.node.place_at(span, layer);
-                }
-            }
-            _ => {}
-        }
+        self.mark(layer, Some(span));
     }
-    /// Says of every key inside it who wrote it.
+    /// Records the writer of every key inside it.
     pub fn set_layer(&mut self, layer: Layer) {
+        self.mark(layer, None);
+    }
+    fn mark(&mut self, layer: Layer, span: Option<Span>) {
+        self.span = span.unwrap_or(self.span);
         match &mut self.datum {
-            Datum::Array(items) => items.iter_mut().for_each(|n| n.set_layer(layer)),
+            Datum::Array(items) => items.iter_mut().for_each(|node| node.mark(layer, span)),
             Datum::Table(table) => {
-                for e in &mut table.entries {
-                    e.layer = layer;
-                    e.node.set_layer(layer);
+                for entry in &mut table.entries {
+                    (entry.layer, entry.key_span) = (layer, span.unwrap_or(entry.key_span));
+                    entry.node.mark(layer, span);
                 }
             }
             _ => {}

@@ -47,18 +47,8 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
         if until <= f.at {
             report.value(place("until"), "failure.until", format!("{until} is not after {}", f.at));
         }
-        let links = match links(f, topology) {
-            Ok(links) => links,
-            Err(wrong) => {
-                for (key, problem, help) in wrong {
-                    match help {
-                        Some(help) => report.help(place(key), problem, help),
-                        None => report.add(place(key), problem),
-                    }
-                }
-                continue;
-            }
-        };
+        let wrong = |key: &str, problem, help| report.push(place(key), problem, help);
+        let Some(links) = (Links { f, topology, wrong }).find() else { continue };
         let plan = FailurePlan {
             link: 0,
             at: f.at,
@@ -114,98 +104,95 @@ fn warn_of_sums(
     ));
 }
 
-/// A key, what is wrong with it, and what would do.
-type Wrong = (&'static str, Problem, Option<String>);
+/// The search for the links of one failure, which reports a key, what is wrong with it, and what
+/// would do.
+struct Links<'a, F> {
+    f: &'a FailureParams,
+    topology: &'a Topology,
+    wrong: F,
+}
 
-/// The links of one failure.
-fn links(f: &FailureParams, topology: &Topology) -> Result<Vec<u32>, Vec<Wrong>> {
-    let value = |key: &'static str, message: String| {
-        vec![(key, Problem::Value { key: format!("failure.{key}"), message }, None)]
-    };
-    if let Some(name) = &f.switch {
-        return match f.link.is_empty() {
-            true => of_switch(f, name, topology, value),
-            false => Err(value("switch", "give a link or a switch, not both".into())),
+impl<F: FnMut(&str, Problem, Option<String>)> Links<'_, F> {
+    fn value(&mut self, key: &str, message: impl Into<String>) -> Option<Vec<u32>> {
+        let problem = Problem::Value { key: format!("failure.{key}"), message: message.into() };
+        (self.wrong)(key, problem, None);
+        None
+    }
+
+    /// The node that a key names.
+    fn node(&mut self, key: &str, name: &str) -> Option<Node> {
+        let node = node(self.topology, name);
+        if node.is_none() {
+            let (problem, help) = unknown(self.topology, name);
+            (self.wrong)(key, problem, Some(help));
+        }
+        node
+    }
+
+    fn find(&mut self) -> Option<Vec<u32>> {
+        if let Some(name) = &self.f.switch {
+            return match self.f.link.is_empty() {
+                true => self.of_switch(name),
+                false => self.value("switch", "give a link or a switch, not both"),
+            };
+        }
+        let (a, b) = match self.f.link.as_slice() {
+            [name] => return self.named(name),
+            [a, b] => (a, b),
+            _ => {
+                let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or \
+                               a link's name; or give a `switch`";
+                return self.value("link", message);
+            }
         };
-    }
-    let (a, b) = match f.link.as_slice() {
-        [name] => return named(f, name, topology, value),
-        [a, b] => (a, b),
-        _ => {
-            let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or a \
-                           link's name; or give a `switch`";
-            return Err(value("link", message.into()));
+        let (from, to) = (self.node("link", a), self.node("link", b));
+        let links = self.topology.between(from?, to?);
+        if links.is_empty() {
+            return self.value("link", format!("there is no link between {a} and {b}"));
         }
-    };
-    let mut ends = [a, b].map(|name| node(topology, name).ok_or_else(|| unknown(topology, name)));
-    let missing: Vec<_> = ends.iter_mut().filter_map(|e| e.as_ref().err().cloned()).collect();
-    let [Ok(from), Ok(to)] = ends else {
-        return Err(missing
-            .into_iter()
-            .map(|(problem, help)| ("link", problem, Some(help)))
-            .collect());
-    };
-    let links = topology.between(from, to);
-    if links.is_empty() {
-        return Err(value("link", format!("there is no link between {a} and {b}")));
-    }
-    let Some(number) = f.number else { return Ok(links) };
-    let count = links.len();
-    match links.get(number as usize) {
-        Some(link) => Ok(vec![*link]),
-        None if count == 1 => {
-            Err(value("number", format!("there is one link between {a} and {b}, number 0")))
-        }
-        None => {
-            let last = count - 1;
-            Err(value(
-                "number",
-                format!("there are {count} links between {a} and {b}, numbers 0 to {last}"),
-            ))
+        let Some(number) = self.f.number else { return Some(links) };
+        let last = links.len() - 1;
+        match links.get(number as usize) {
+            Some(link) => Some(vec![*link]),
+            None if last == 0 => {
+                self.value("number", format!("there is one link between {a} and {b}, number 0"))
+            }
+            None => {
+                let count = links.len();
+                let text =
+                    format!("there are {count} links between {a} and {b}, numbers 0 to {last}");
+                self.value("number", text)
+            }
         }
     }
-}
 
-/// All links of a switch.
-fn of_switch(
-    f: &FailureParams,
-    name: &str,
-    topology: &Topology,
-    value: impl Fn(&'static str, String) -> Vec<Wrong>,
-) -> Result<Vec<u32>, Vec<Wrong>> {
-    match node(topology, name) {
-        Some(_) if f.number.is_some() => {
-            Err(value("number", format!("all links of {name} fail; give a `link` to choose one")))
-        }
-        Some(Node::Switch(switch)) => Ok(topology.wiring[switch as usize].clone()),
-        Some(Node::Host(_)) => Err(value("switch", format!("{name} is a host; give a `link`"))),
-        None => {
-            let (problem, help) = unknown(topology, name);
-            Err(vec![("switch", problem, Some(help))])
+    /// All links of a switch.
+    fn of_switch(&mut self, name: &str) -> Option<Vec<u32>> {
+        match self.node("switch", name)? {
+            _ if self.f.number.is_some() => {
+                let text = format!("all links of {name} fail; give a `link` to choose one");
+                self.value("number", text)
+            }
+            Node::Switch(switch) => Some(self.topology.wiring[switch as usize].clone()),
+            Node::Host(_) => self.value("switch", format!("{name} is a host; give a `link`")),
         }
     }
-}
 
-/// The link of a name.
-fn named(
-    f: &FailureParams,
-    name: &str,
-    topology: &Topology,
-    value: impl Fn(&'static str, String) -> Vec<Wrong>,
-) -> Result<Vec<u32>, Vec<Wrong>> {
-    let Some(link) = topology.link_names.get(name) else {
-        let help = near_or(name, topology.link_names.keys().map(String::as_str), || {
-            "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".into()
-        });
-        return Err(vec![(
-            "link",
-            Problem::Unknown { what: "link".into(), name: name.into() },
-            Some(help),
-        )]);
-    };
-    match f.number {
-        Some(_) => Err(value("number", format!("{name:?} is one link already"))),
-        None => Ok(vec![*link]),
+    /// The link of a name.
+    fn named(&mut self, name: &str) -> Option<Vec<u32>> {
+        let names = &self.topology.link_names;
+        let Some(link) = names.get(name) else {
+            let help = near_or(name, names.keys().map(String::as_str), || {
+                "a link is [\"leaf0\", \"spine1\"], or a `name` of a topology's list".into()
+            });
+            let problem = Problem::Unknown { what: "link".into(), name: name.into() };
+            (self.wrong)("link", problem, Some(help));
+            return None;
+        };
+        match self.f.number {
+            Some(_) => self.value("number", format!("{name:?} is one link already")),
+            None => Some(vec![*link]),
+        }
     }
 }
 

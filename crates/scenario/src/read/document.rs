@@ -126,12 +126,7 @@ impl<'a> DocumentReader<'a> {
 
     /// Reports the keys of `item` that nobody has read.
     pub fn finish(&mut self, item: &Item<'a>) {
-        let section = Section {
-            path: item.section.path.clone(),
-            table: item.section.table,
-            known: item.section.known.clone(),
-        };
-        self.reader.finish(section, None);
+        self.reader.finish(item.section.clone(), None);
     }
 
     /// Says what is wrong with a key of `item`, at its value; at the table, where the key is not

@@ -18,7 +18,7 @@ pub mod traffic;
 
 use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
-    Visit,
+    Visit, VisitMut,
 };
 use crate::error::Report;
 use crate::rdma::RdmaParams;
@@ -35,6 +35,8 @@ use crate::source::Span;
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
 pub use millpond_core::host::ReceiveCpuParams;
+use millpond_core::params::Params;
+use millpond_core::registry::Choice;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::{Bytes, Time, choice, params};
@@ -250,6 +252,58 @@ impl Settings {
             self.nic.choices.each(visitor);
         }
         self.switch.each(visitor);
+    }
+    /// Hands out the parameters that the resolved text has, in its order.
+    pub(crate) fn each_params(&mut self, each: &mut dyn FnMut(&mut dyn Params)) {
+        struct Walk<'a>(&'a mut dyn FnMut(&mut dyn Params));
+        impl VisitMut for Walk<'_> {
+            fn choice<C: Choice>(&mut self, choice: &mut C) {
+                (self.0)(choice.params_mut());
+            }
+        }
+        let (runs_tcp, has_queue_pairs) = (self.runs_tcp(), self.has_queue_pairs());
+        let mut walk = Walk(each);
+        (walk.0)(&mut self.run);
+        walk.choice(&mut self.topology);
+        (walk.0)(&mut self.host);
+        if let NicChoice::Own(buffer) = &mut self.nic.buffer {
+            walk.choice(buffer);
+        }
+        if let NicChoice::Own(marking) = &mut self.nic.marking {
+            walk.choice(marking);
+        }
+        (walk.0)(&mut self.nic.params);
+        self.nic.choices.each_mut(&mut walk);
+        self.host_choices.each_mut(&mut walk);
+        self.receive_cpu.iter_mut().for_each(|costs| (walk.0)(costs));
+        self.switch.each_mut(&mut walk);
+        if runs_tcp {
+            (walk.0)(&mut self.transport);
+        }
+        walk.choice(&mut self.transport_kind);
+        self.transport_choices.each_mut(&mut walk);
+        if has_queue_pairs {
+            (walk.0)(&mut self.rdma);
+            self.rdma_choices.each_mut(&mut walk);
+        }
+        self.edge.each_mut(&mut walk);
+        (walk.0)(&mut self.engine);
+        (walk.0)(&mut self.capture);
+        self.failures.iter_mut().for_each(|failure| (walk.0)(failure));
+        for application in &mut self.applications {
+            (walk.0)(&mut application.common);
+            (walk.0)(&mut application.costs);
+        }
+        self.programs.iter_mut().for_each(|program| (walk.0)(program));
+        for limit in &mut self.limits {
+            (walk.0)(&mut limit.common);
+            walk.choice(&mut limit.kind);
+        }
+        for traffic in &mut self.traffic {
+            (walk.0)(&mut traffic.common);
+            traffic.transport.iter_mut().for_each(|kind| walk.choice(kind));
+            walk.choice(&mut traffic.kind);
+        }
     }
     /// Whether the scenario chooses NICs otherwise than by default.
     pub(crate) fn chooses_nics(&self) -> bool {

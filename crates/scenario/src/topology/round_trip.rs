@@ -3,9 +3,8 @@
 //!
 //! Invariant: no pair of hosts has a longer one over its fastest way, whatever their jitter.
 
-use super::{End, Topology};
+use super::Topology;
 use millpond_core::{Rate, Time};
-use std::collections::VecDeque;
 
 impl Topology {
     /// The longest time from when a packet of `there` bytes on the wire leaves a host until an
@@ -35,29 +34,11 @@ impl Topology {
     pub(crate) fn most_switches(&self) -> u32 {
         let leaves = self.leaves();
         let origins = if self.is_regular { 1.min(leaves) } else { leaves };
-        let mut most = 0;
-        for from in 0..origins {
-            let mut far = vec![u32::MAX; self.switches.len()];
-            far[from as usize] = 1;
-            let mut next = VecDeque::from([from]);
-            while let Some(switch) = next.pop_front() {
-                for link in &self.wiring[switch as usize] {
-                    let site = &self.links[*link as usize];
-                    for end in [site.a, site.b] {
-                        let End::Switch { switch: other, .. } = end else { continue };
-                        if far[other as usize] == u32::MAX {
-                            far[other as usize] = far[switch as usize] + 1;
-                            next.push_back(other);
-                        }
-                    }
-                }
-            }
-            most = far[..leaves as usize]
-                .iter()
-                .filter(|far| **far < u32::MAX)
-                .fold(most, |most, far| most.max(*far));
-        }
-        most
+        let steps = (0..origins).flat_map(|from| {
+            let steps = self.flood(from, |_, _| true);
+            steps.into_iter().take(leaves as usize).flatten()
+        });
+        steps.map(|step| step.count + 1).max().unwrap_or(0)
     }
 }
 

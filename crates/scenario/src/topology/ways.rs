@@ -34,6 +34,14 @@ pub(crate) struct Ways {
     pub cut: Option<Cut>,
 }
 
+/// A step of a way: the switch before, the link from there, and how many steps it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    link: u32,
+    before: u32,
+    pub count: u32,
+}
+
 /// A cut: by the least time that a smallest packet takes beside a link of it, how fast the links
 /// with that time are together, in the order of the times.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,7 +66,10 @@ impl Ways {
                 .map(|site| (site.rate, site.delay))
                 .collect()
         };
-        let is_only = large.iter().all(|link| !topology.reaches(from, to, *link));
+        let is_only = large.iter().all(|link| {
+            let ways = topology.flood(from, |other, _| other != *link);
+            ways[to as usize].is_none()
+        });
         Ways {
             large: hops(&large),
             small: (small != large).then(|| hops(&small)),
@@ -183,22 +194,22 @@ impl Topology {
         way
     }
 
-    /// Whether there is a way without a link.
-    fn reaches(&self, from: u32, to: u32, without: u32) -> bool {
-        let mut seen = vec![false; self.switches.len()];
-        seen[from as usize] = true;
-        let mut queue = VecDeque::from([from]);
-        while let Some(at) = queue.pop_front() {
-            for (_, next) in self.neighbours(at).filter(|(link, _)| *link != without) {
-                if next == to {
-                    return true;
-                }
-                if !std::mem::replace(&mut seen[next as usize], true) {
-                    queue.push_back(next);
+    /// By switch: the last step of a way there with the fewest steps, over links that are open from
+    /// a switch; from `from` to itself it is none.
+    pub(super) fn flood(&self, from: u32, is_open: impl Fn(u32, u32) -> bool) -> Vec<Option<Step>> {
+        let mut steps = vec![None; self.switches.len()];
+        steps[from as usize] = Some(Step { link: u32::MAX, before: from, count: 0 });
+        let mut queue = VecDeque::from([(from, 0)]);
+        while let Some((before, count)) = queue.pop_front() {
+            for (link, next) in self.neighbours(before) {
+                let step = &mut steps[next as usize];
+                if step.is_none() && is_open(link, before) {
+                    *step = Some(Step { link, before, count: count + 1 });
+                    queue.push_back((next, count + 1));
                 }
             }
         }
-        false
+        steps
     }
 
     /// A minimum cut between two leaves, if it is narrower than the widest of the hosts' links:
@@ -209,13 +220,14 @@ impl Topology {
         let mut flows: BTreeMap<u32, i128> = BTreeMap::new();
         let mut total = 0;
         loop {
-            let by = self.augmentable(from, &flows);
+            let has_room = |link, at| self.room(link, self.direction(link, at), &flows) > 0;
+            let by = self.flood(from, has_room);
             if by[to as usize].is_none() {
                 return Some(self.cut(from, to, &by, size));
             }
             let mut way = Vec::new();
             let mut at = to;
-            while let Some((link, before)) = by[at as usize].filter(|_| at != from) {
+            while let Some(Step { link, before, .. }) = by[at as usize].filter(|_| at != from) {
                 way.push((link, self.direction(link, before)));
                 at = before;
             }
@@ -246,27 +258,8 @@ impl Topology {
             - sign * flows.get(&link).copied().unwrap_or(0)
     }
 
-    /// By switch: the link and the switch by which more can flow there; of `from` itself that is no
-    /// link.
-    fn augmentable(&self, from: u32, flows: &BTreeMap<u32, i128>) -> Vec<Option<(u32, u32)>> {
-        let mut by = vec![None; self.switches.len()];
-        by[from as usize] = Some((u32::MAX, from));
-        let mut queue = VecDeque::from([from]);
-        while let Some(at) = queue.pop_front() {
-            for (link, next) in self.neighbours(at) {
-                if by[next as usize].is_none()
-                    && self.room(link, self.direction(link, at), flows) > 0
-                {
-                    by[next as usize] = Some((link, at));
-                    queue.push_back(next);
-                }
-            }
-        }
-        by
-    }
-
     /// The links from where more can flow to where no more can.
-    fn cut(&self, from: u32, to: u32, by: &[Option<(u32, u32)>], size: u64) -> Cut {
+    fn cut(&self, from: u32, to: u32, by: &[Option<Step>], size: u64) -> Cut {
         let (there, _) = self.soonest(from, None, size);
         let (back, _) = self.soonest(to, None, size);
         let mut rates: BTreeMap<Time, u128> = BTreeMap::new();

@@ -5,10 +5,9 @@
 //!
 //! Invariant: a time depends on the network alone, and not on how it is simulated.
 
-use crate::topology::{End, Topology};
+use crate::topology::Topology;
 use millpond_core::{HostId, Time};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The quickest ways to some hosts.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +26,11 @@ impl News {
         let nics = nics(topology);
         let at = awaiting.flat_map(|host| topology.nics(host));
         let leaves: BTreeSet<u16> = at.map(|nic| nics[nic as usize].0).collect();
-        let ways = leaves.into_iter().map(|leaf| (leaf, ways(topology, leaf))).collect();
+        // A packet without bytes takes the delays alone.
+        let ways = leaves
+            .into_iter()
+            .map(|leaf| (leaf, topology.soonest(u32::from(leaf), None, 0).0))
+            .collect();
         let mut further: BTreeMap<HostId, Vec<u32>> = BTreeMap::new();
         for nic in topology.hosts..topology.addresses() {
             further.entry(topology.host_of(nic)).or_default().push(nic);
@@ -61,29 +64,4 @@ impl News {
 fn nics(topology: &Topology) -> Vec<(u16, Time)> {
     let leaves = topology.attachment.hosts.iter().map(|(leaf, _)| *leaf);
     leaves.zip(&topology.links).map(|(leaf, link)| (leaf, link.delay)).collect()
-}
-
-/// The propagation delay of the quickest way to a leaf from each switch (Dijkstra).
-fn ways(topology: &Topology, leaf: u16) -> Vec<Time> {
-    let mut links: Vec<Vec<(u32, Time)>> = vec![Vec::new(); topology.switches.len()];
-    for link in &topology.links {
-        if let (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) = (link.a, link.b) {
-            links[a as usize].push((b, link.delay));
-            links[b as usize].push((a, link.delay));
-        }
-    }
-    let mut known = vec![Time::MAX; topology.switches.len()];
-    let mut next = BinaryHeap::from([Reverse((Time::ZERO, u32::from(leaf)))]);
-    while let Some(Reverse((at, switch))) = next.pop() {
-        if at >= known[switch as usize] {
-            continue;
-        }
-        known[switch as usize] = at;
-        next.extend(
-            links[switch as usize]
-                .iter()
-                .map(|(other, delay)| Reverse((at.saturating_add(*delay), *other))),
-        );
-    }
-    known
 }
