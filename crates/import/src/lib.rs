@@ -38,7 +38,7 @@ pub struct Imported {
 
 impl Imported {
     /// Reports what became of a line of a file, or of some of its words.
-    fn tell(&mut self, source: &Source, line: usize, text: impl Into<String>, fate: Fate) {
+    fn record(&mut self, source: &Source, line: usize, text: impl Into<String>, fate: Fate) {
         let place = format!("{}:{line}", source.name);
         self.told.push(Told { place, text: text.into(), fate });
     }

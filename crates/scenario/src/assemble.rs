@@ -36,10 +36,8 @@ pub(crate) fn assemble(
     report: &mut Report,
 ) -> Option<Plan> {
     check_run(&s, report);
-    check_names(&s, report);
     let mut host = host(&mut s, report);
     transport(&mut s, report);
-    families::check(&s, report);
     switch::check(&s, report);
     load_topology(&mut s, files, report)?;
     let topology = network(&s, report)?;
@@ -229,9 +227,11 @@ fn check_run(s: &Settings, report: &mut Report) {
         );
         s.wrong(report, "mice", message);
     }
+    check_names(s, report);
 }
 
-/// The transport's common keys, as far as something reads them; limits in their order.
+/// The transport's common keys, as far as something reads them, limits in their order, and the
+/// conflicts of the transports' families.
 fn transport(s: &mut Settings, report: &mut Report) {
     if !s.runs_tcp() {
         // They are TCP's, and for a scenario's other variants.
@@ -249,6 +249,7 @@ fn transport(s: &mut Settings, report: &mut Report) {
             check_law(s, &format!("traffic.{}.transport", t.name()), own, report);
         }
     }
+    families::check(s, report);
 }
 
 /// Keys of a control law that contradict each other.

@@ -40,7 +40,7 @@ const MESSAGES: &[Refusal] = &[
     ),
     ("host.receive-offload", MERGES),
 ];
-/// Of Ultra Ethernet: as of messages, and no virtual switch knows its answers.
+/// Of Ultra Ethernet: as of messages, and no virtual switch reads its answers.
 const PACKETS: &[Refusal] = &[
     ("transport.importance", OFFSETS),
     ("transport.rank", OFFSETS),
@@ -61,7 +61,7 @@ fn refusals(family: &Family) -> &'static [Refusal] {
     }
 }
 
-/// What is chosen at each place.
+/// The kind that is chosen at each place.
 struct Chosen(BTreeMap<&'static str, &'static str>);
 
 impl Visit for Chosen {

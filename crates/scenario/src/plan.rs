@@ -102,7 +102,7 @@ pub struct Plan {
     /// The whole scenario with every default written out, as TOML that gives the same plan.
     pub resolved: String,
     /// The typed values that `resolved` is written from.
-    pub(crate) settings: Arc<Settings>,
+    pub settings: Arc<Settings>,
     /// Where the files are that `resolved` still names (lists of flows too long to write out);
     /// `None` if it names none.
     pub base: Option<PathBuf>,

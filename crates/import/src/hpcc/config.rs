@@ -25,7 +25,7 @@ struct Given {
     words: Vec<String>,
 }
 
-/// What it means that settings of some nodes (`GROUP_START{` in SimAI's) are not modelled.
+/// The fate of settings of some nodes (`GROUP_START{` in SimAI's).
 const GROUP: &str = "settings of some nodes alone are not modelled: all nodes have the same";
 
 /// The configuration.

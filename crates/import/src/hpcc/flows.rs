@@ -117,7 +117,7 @@ pub(super) fn read(
         };
         match left_out {
             None => flows.push(flow),
-            Some(why) => imported.tell(source, *line, words.join(" "), Fate::LeftOut(why.into())),
+            Some(why) => imported.record(source, *line, words.join(" "), Fate::LeftOut(why.into())),
         }
     }
     if flows.is_empty() {
@@ -198,7 +198,7 @@ fn chosen(
     }
     if found > columns.count {
         let (line, words) = &lines[0];
-        imported.tell(
+        imported.record(
             source,
             *line,
             words.join(" "),
@@ -281,7 +281,7 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
     ids.dedup();
     let are_apart = ids.len() == flows.len();
     if has_ids && !are_apart {
-        imported.tell(
+        imported.record(
             source,
             flows[0].line,
             "the flow's number",

@@ -290,7 +290,7 @@ fn surplus(source: &Source, words: &Words<'_>, announced: &str, imported: &mut I
         if units::number(words[0]).is_none() {
             continue;
         }
-        imported.tell(
+        imported.record(
             source,
             line,
             words.join(" "),

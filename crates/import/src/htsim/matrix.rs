@@ -132,7 +132,7 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
         } else {
             let near = meant(words[0], HEADER.iter().copied().chain(["trigger", "failure"]));
             let means = format!("no line of a connection matrix{near}: not read");
-            imported.tell(source, line, words.join(" "), Fate::Unknown(means));
+            imported.record(source, line, words.join(" "), Fate::Unknown(means));
         }
     }
     leave_out(source, &mut reading, imported);
@@ -171,7 +171,7 @@ fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     for c in out {
         let why = "a flow from a node to itself is left out: nothing of it is sent";
         let text = format!("{}->{}", c.src, c.dst);
-        imported.tell(source, c.line, text, Fate::LeftOut(why.into()));
+        imported.record(source, c.line, text, Fate::LeftOut(why.into()));
     }
 }
 
@@ -193,7 +193,7 @@ fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
                     .into(),
             ),
         };
-        imported.tell(source, c.line, text, fate);
+        imported.record(source, c.line, text, fate);
     }
 }
 
@@ -206,7 +206,7 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
     for c in all {
         let means =
             format!("a flow without an end there; here it sends until the run ends, at {duration}");
-        imported.tell(source, c.line, "size 0", Fate::Missing(means));
+        imported.record(source, c.line, "size 0", Fate::Missing(means));
         any = Some(duration);
     }
     any
@@ -283,7 +283,7 @@ fn connection(
         at += 1;
         if key == "addon" {
             let means = "the flow starts as if it were not an add-on";
-            imported.tell(source, line, key, Fate::Missing(means.into()));
+            imported.record(source, line, key, Fate::Missing(means.into()));
             continue;
         }
         let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
@@ -298,7 +298,7 @@ fn connection(
                 if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
             at += usize::from(next_is_number);
             let means = format!("no word of a connection{}: not read", meant(key, KEYS));
-            imported.tell(source, line, text, Fate::Unknown(means));
+            imported.record(source, line, text, Fate::Unknown(means));
             found.strange.push(key.to_string());
             continue;
         }
@@ -314,7 +314,7 @@ fn connection(
             "send_done_trigger" | "recv_done_trigger" => found.activates.push(whole()?),
             _ => {
                 let means = "flows have one priority, and what is sent is not ordered by it";
-                imported.tell(source, line, format!("prio {value}"), Fate::Missing(means.into()));
+                imported.record(source, line, format!("prio {value}"), Fate::Missing(means.into()));
             }
         }
     }

@@ -76,7 +76,7 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
             "\n{}at = \"0us\"\nconverge = \"0us\"\n",
             fabric.failing(*failure, &matrix.file)?
         );
-        imported.tell(
+        imported.record(
             &matrix.file,
             failure.line,
             text.clone(),

@@ -168,7 +168,7 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
             (_, None, current) => {
                 let Some(at) = KEYS.iter().position(|name| *name == key) else {
                     let help = meant(&key, KEYS);
-                    imported.tell(
+                    imported.record(
                         source,
                         line,
                         words.join(" "),
@@ -232,7 +232,7 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
                 )),
             };
             let text = format!("{} {}", KEYS[set.key], set.value);
-            imported.tell(source, set.line, text, fate);
+            imported.record(source, set.line, text, fate);
         }
         sizes.push((at, first.value));
     }

@@ -140,8 +140,8 @@ impl<F: FnMut(&str, Problem, Option<String>)> Links<'_, F> {
             [name] => return self.named(name),
             [a, b] => (a, b),
             _ => {
-                let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], or \
-                               a link's name; or give a `switch`";
+                let message = "expected the two ends of a link, such as [\"leaf0\", \"spine1\"], \
+                               or a link's name; or give a `switch`";
                 return self.value("link", message);
             }
         };

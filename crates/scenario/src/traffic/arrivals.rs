@@ -130,11 +130,6 @@ impl Arrivals {
         Arrivals { heads: heads.collect(), only, next_flow: first_flow as u64, next_query: 0 }
     }
 
-    /// When the next flow or query starts.
-    pub fn peek_time(&self) -> Option<Time> {
-        self.heads.iter().filter_map(|h| h.next.map(|(at, _)| at)).min()
-    }
-
     /// The next flow, passing over queries.
     pub fn next_arrival(&mut self) -> Option<Arrival> {
         self.find_map(|event| match event {

@@ -161,7 +161,7 @@ impl Builder<'_> {
     /// Makes a traffic the present one.
     fn begin(&mut self, class: u16, t: &TrafficSettings) {
         (self.class, self.name, self.start) = (class, t.name(), t.common.start);
-        // A traffic that waits starts after a time that nobody knows yet.
+        // A traffic that waits starts at a time that the run decides.
         let waits = !self.after[usize::from(class)].is_empty();
         self.stop = if waits { Time::END } else { self.ends(t) };
         self.choose_hosts(t);
@@ -191,7 +191,7 @@ impl Builder<'_> {
         self.of_kind(t).unwrap_or(SourceKind::Open)
     }
 
-    /// What a traffic becomes by its kind; `None`: nothing, which may be reported.
+    /// The source of a traffic by its kind; `None`: it has none, which may be reported.
     fn of_kind(&mut self, t: &TrafficSettings) -> Option<SourceKind> {
         let (mut random, class) = (self.random(), self.class);
         let ends = |what| t.common.stop.map(|_| what);
