@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 use parquet::data_type::ByteArray;
 
-use crate::model::columns::Column;
+use crate::model::columns::{Cell, Column};
 use crate::model::summary::Summary;
 use crate::model::{
-    At, Axis, FLOW_COLUMNS, FLOWS, Lead, Of, Ordered, QUERIES, QUERY_COLUMNS, ROW_GROUP, Result,
-    SCHEMA, SIZE_COLUMNS, SIZES, SizeBin, Status, Sweep, Table, remove_if_there, size_row,
+    At, Axis, FLOW_COLUMNS, FLOWS, Of, Ordered, QUERIES, QUERY_COLUMNS, ROW_GROUP, Result, SCHEMA,
+    SIZE_COLUMNS, SIZES, SizeBin, Status, Sweep, Table, remove_if_there,
 };
 
 /// The variant of a run of the scenario as it stands.
@@ -26,7 +26,7 @@ const VARIANT_COLUMN: Column<'static> =
 const SEED_COLUMN: Column<'static> = ("seed", Of::I64, "the seed");
 
 /// One run's folder, its values of the columns that tell runs apart, and its bins of size.
-type Run<'a> = (PathBuf, Vec<Lead>, &'a Ordered<SizeBin>);
+type Run<'a> = (PathBuf, Vec<Cell>, &'a Ordered<SizeBin>);
 
 /// Pools the tables of a compare's runs, each of (variant, seed, folder), in this order, with the
 /// summaries of all.
@@ -37,7 +37,7 @@ pub(crate) fn pool_compare(
 ) -> Result<()> {
     let mut pooled: Vec<Run<'_>> = Vec::new();
     for ((variant, seed, folder), summary) in runs.iter().zip(summaries) {
-        let lead = vec![Lead::Name(ByteArray::from(variant.as_str())), Lead::I64(*seed)];
+        let lead = vec![Cell::Name(ByteArray::from(variant.as_str())), Cell::Whole(*seed)];
         pooled.push((folder.clone(), lead, &summary.slowdown_by_size));
     }
     pool_all(dir, &[VARIANT_COLUMN, SEED_COLUMN], &pooled)
@@ -64,31 +64,35 @@ pub(crate) fn pool_sweep(dir: &Path, sweep: &Sweep, bins: &[Ordered<SizeBin>]) -
     for ((point, run), bins) in complete {
         let mut lead = Vec::new();
         if !has_variants {
-            lead.push(Lead::Name(ByteArray::from(BASE)));
+            lead.push(Cell::Name(ByteArray::from(BASE)));
         }
         for (axis, (_, value)) in sweep.grid.iter().zip(point.values.iter()) {
             lead.push(match value.parse::<f64>() {
-                Ok(number) if axis.is_numeric() => Lead::F64(number),
-                _ => Lead::Name(ByteArray::from(value.as_str())),
+                Ok(number) if axis.is_numeric() => Cell::Float(number),
+                _ => Cell::Name(ByteArray::from(value.as_str())),
             });
         }
-        lead.push(Lead::I64(run.seed));
+        lead.push(Cell::Whole(run.seed));
         runs.push((dir.join(&run.folder), lead, bins));
     }
     pool_all(dir, &columns, &runs)
 }
 
 fn pool_all(dir: &Path, lead: &[Column<'_>], runs: &[Run<'_>]) -> Result<()> {
-    pool(dir, FLOWS, &[lead, &FLOW_COLUMNS].concat(), runs, |table, (folder, lead, _)| {
+    pool(dir, FLOWS, &[lead, FLOW_COLUMNS.columns].concat(), runs, |table, (folder, lead, _)| {
         table.append(lead, &folder.join(FLOWS))
     })?;
-    pool(dir, QUERIES, &[lead, &QUERY_COLUMNS].concat(), runs, |table, (folder, lead, _)| {
-        table.append(lead, &folder.join(QUERIES))
-    })?;
-    pool(dir, SIZES, &[lead, &SIZE_COLUMNS].concat(), runs, |table, (_, lead, bins)| {
+    pool(
+        dir,
+        QUERIES,
+        &[lead, QUERY_COLUMNS.columns].concat(),
+        runs,
+        |table, (folder, lead, _)| table.append(lead, &folder.join(QUERIES)),
+    )?;
+    pool(dir, SIZES, &[lead, SIZE_COLUMNS.columns].concat(), runs, |table, (_, lead, bins)| {
         bins.iter().try_for_each(|(name, bin)| {
             table.lead(lead);
-            size_row(table, name, bin)
+            table.row(&SIZE_COLUMNS, bin, &[name.into()])
         })
     })
 }

@@ -5,6 +5,7 @@
 //! the rows alone.
 
 use std::fs::File;
+use std::iter::repeat_n;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use parquet::basic::{
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -42,30 +44,128 @@ pub(crate) enum Of {
     Name,
 }
 
+impl Of {
+    fn is_optional(self) -> bool {
+        matches!(self, Of::OptionalU32 | Of::OptionalI64 | Of::OptionalF64)
+    }
+}
+
 /// A column's name, content, and meaning with its unit, which is written into the file.
 pub(crate) type Column<'a> = (&'a str, Of, &'a str);
 
+/// A value of a row.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    Null,
+    Whole(u64),
+    Float(f64),
+    Name(ByteArray),
+}
+
+/// A type of values, with the column that takes them.
+pub(crate) trait Value {
+    const OF: Of;
+    const OPTIONAL: Of;
+    fn cell(self) -> Cell;
+}
+
+impl Value for u32 {
+    const OF: Of = Of::U32;
+    const OPTIONAL: Of = Of::OptionalU32;
+    fn cell(self) -> Cell {
+        Cell::Whole(self.into())
+    }
+}
+
+impl Value for u64 {
+    const OF: Of = Of::I64;
+    const OPTIONAL: Of = Of::OptionalI64;
+    fn cell(self) -> Cell {
+        Cell::Whole(self)
+    }
+}
+
+impl Value for f64 {
+    const OF: Of = Of::F64;
+    const OPTIONAL: Of = Of::OptionalF64;
+    fn cell(self) -> Cell {
+        Cell::Float(self)
+    }
+}
+
+impl Value for &str {
+    const OF: Of = Of::Name;
+    const OPTIONAL: Of = Of::Name;
+    fn cell(self) -> Cell {
+        Cell::Name(self.into())
+    }
+}
+
+impl Value for &ByteArray {
+    const OF: Of = Of::Name;
+    const OPTIONAL: Of = Of::Name;
+    fn cell(self) -> Cell {
+        Cell::Name(self.clone())
+    }
+}
+
+impl<V: Value> Value for Option<V> {
+    const OF: Of = V::OPTIONAL;
+    const OPTIONAL: Of = V::OPTIONAL;
+    fn cell(self) -> Cell {
+        self.map_or(Cell::Null, V::cell)
+    }
+}
+
+/// The columns of a table whose rows are records, and the cells of a record: `names` are those that
+/// the record has by number alone.
+pub(crate) struct Layout<R: 'static> {
+    pub columns: &'static [Column<'static>],
+    pub cells: fn(&R, names: &[ByteArray], row: &mut Table),
+}
+
+/// Declares a [`Layout`]: each column with its meaning, its type, and its value of a record.
+macro_rules! layout {
+    (
+        $(#[$about:meta])*
+        $LAYOUT:ident of |$record:ident: $Record:ty, $names:ident| {
+            $($(#[doc = $meaning:literal])+ $column:ident: $Type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$about])*
+        pub(crate) const $LAYOUT: Layout<$Record> = Layout {
+            columns: &[$((
+                stringify!($column),
+                <$Type as Value>::OF,
+                concat!($($meaning),+).trim_ascii_start(),
+            )),+],
+            cells: |$record, $names, row| {
+                $(row.cell::<$Type>($value);)+
+            },
+        };
+    };
+}
+
+pub(crate) use layout;
+
+/// The values of a column in a row group: those that are there and, where not all are, which.
 #[derive(Debug)]
-enum Values {
+struct Values {
+    data: Data,
+    present: Option<Vec<i16>>,
+}
+
+#[derive(Debug)]
+enum Data {
     U32(Vec<i32>),
-    OptionalU32(Vec<i32>, Vec<i16>),
-    /// Of unsigned columns: the same bits.
     I64(Vec<i64>),
-    OptionalI64(Vec<i64>, Vec<i16>),
+    /// The same bits.
+    U64(Vec<i64>),
     F64(Vec<f64>),
-    OptionalF64(Vec<f64>, Vec<i16>),
     Name(Vec<ByteArray>),
 }
 
-/// A value that all rows of an appended file share.
-#[derive(Clone, Debug)]
-pub(crate) enum Lead {
-    Name(ByteArray),
-    F64(f64),
-    I64(u64),
-}
-
-/// A Parquet file being written. A value is appended to each column in turn, then
+/// A Parquet file being written: a cell is appended to each column in turn, then
 /// [`Table::end_row`].
 pub(crate) struct Table {
     path: PathBuf,
@@ -109,81 +209,35 @@ impl Table {
         })
     }
 
-    /// The next column's value.
-    pub fn u32(&mut self, value: u32) -> &mut Table {
-        if let Values::U32(values) = self.next() {
-            values.push(value as i32);
-        }
-        self
+    /// Creates the file of a layout.
+    ///
+    /// # Errors
+    /// As [`Table::create`].
+    pub fn of<R>(path: &Path, layout: &Layout<R>, notes: &[(&str, String)]) -> Result<Table> {
+        Table::create(path, layout.columns, notes, ROW_GROUP)
     }
 
     /// The next column's value.
-    pub fn optional_u32(&mut self, value: Option<u32>) -> &mut Table {
-        if let Values::OptionalU32(values, present) = self.next() {
-            present.push(i16::from(value.is_some()));
-            values.extend(value.map(|v| v as i32));
-        }
-        self
-    }
-
-    /// The next column's value.
-    pub fn i64(&mut self, value: u64) -> &mut Table {
-        if let Values::I64(values) = self.next() {
-            values.push(i64::try_from(value).unwrap_or(i64::MAX));
-        }
-        self
-    }
-
-    /// The next column's value.
-    pub fn u64(&mut self, value: u64) -> &mut Table {
-        if let Values::I64(values) = self.next() {
-            values.push(value as i64);
-        }
-        self
-    }
-    /// The next column's value.
-    pub fn optional_i64(&mut self, value: Option<u64>) -> &mut Table {
-        if let Values::OptionalI64(values, present) = self.next() {
-            present.push(i16::from(value.is_some()));
-            values.extend(value.map(|v| i64::try_from(v).unwrap_or(i64::MAX)));
-        }
-        self
-    }
-
-    /// The next column's value.
-    pub fn f64(&mut self, value: f64) -> &mut Table {
-        if let Values::F64(values) = self.next() {
-            values.push(value);
-        }
-        self
-    }
-
-    /// The next column's value.
-    pub fn optional_f64(&mut self, value: Option<f64>) -> &mut Table {
-        if let Values::OptionalF64(values, present) = self.next() {
-            present.push(i16::from(value.is_some()));
-            values.extend(value);
-        }
-        self
-    }
-
-    /// The next column's value.
-    pub fn name(&mut self, value: &ByteArray) -> &mut Table {
-        if let Values::Name(values) = self.next() {
-            values.push(value.clone());
-        }
-        self
+    pub fn cell<V: Value>(&mut self, value: V) {
+        self.columns[self.at].push(&value.cell(), 1);
+        self.at += 1;
     }
 
     /// The values of the first columns of a row.
-    pub fn lead(&mut self, values: &[Lead]) {
-        values.iter().for_each(|value| self.next().repeat(value, 1));
+    pub fn lead(&mut self, cells: &[Cell]) {
+        for (values, cell) in self.columns.iter_mut().zip(cells) {
+            values.push(cell, 1);
+        }
+        self.at = cells.len();
     }
 
-    fn next(&mut self) -> &mut Values {
-        let at = self.at;
-        self.at += 1;
-        &mut self.columns[at]
+    /// Appends a record as a row.
+    ///
+    /// # Errors
+    /// As [`Table::end_row`].
+    pub fn row<R>(&mut self, layout: &Layout<R>, record: &R, names: &[ByteArray]) -> Result<()> {
+        (layout.cells)(record, names, self);
+        self.end_row()
     }
 
     /// Ends a row, and the row group if it is full.
@@ -204,11 +258,11 @@ impl Table {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if either file fails,
     /// [`Error::Malformed`](crate::Error::Malformed) if `path` is damaged or has other columns.
-    pub fn append(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
+    pub fn append(&mut self, lead: &[Cell], path: &Path) -> Result<()> {
         guarded(path, || self.append_rows(lead, path))
     }
 
-    fn append_rows(&mut self, lead: &[Lead], path: &Path) -> Result<()> {
+    fn append_rows(&mut self, lead: &[Cell], path: &Path) -> Result<()> {
         let file =
             SerializedFileReader::new(File::open(path).at("read", path)?).at("read", path)?;
         let there = file
@@ -233,7 +287,7 @@ impl Table {
             while left > 0 {
                 let rows = left.min(self.group - self.in_group);
                 let (first, own) = self.columns.split_at_mut(lead.len());
-                first.iter_mut().zip(lead).for_each(|(values, lead)| values.repeat(lead, rows));
+                first.iter_mut().zip(lead).for_each(|(values, lead)| values.push(lead, rows));
                 for (values, reader) in own.iter_mut().zip(&mut readers) {
                     values.read(reader, rows).at("read", path)?;
                 }
@@ -279,98 +333,78 @@ impl Table {
 
 impl Values {
     fn new(of: Of) -> Values {
-        match of {
-            Of::U32 => Values::U32(Vec::new()),
-            Of::OptionalU32 => Values::OptionalU32(Vec::new(), Vec::new()),
-            Of::I64 | Of::U64 => Values::I64(Vec::new()),
-            Of::OptionalI64 => Values::OptionalI64(Vec::new(), Vec::new()),
-            Of::F64 => Values::F64(Vec::new()),
-            Of::OptionalF64 => Values::OptionalF64(Vec::new(), Vec::new()),
-            Of::Name => Values::Name(Vec::new()),
+        let data = match of {
+            Of::U32 | Of::OptionalU32 => Data::U32(Vec::new()),
+            Of::I64 | Of::OptionalI64 => Data::I64(Vec::new()),
+            Of::U64 => Data::U64(Vec::new()),
+            Of::F64 | Of::OptionalF64 => Data::F64(Vec::new()),
+            Of::Name => Data::Name(Vec::new()),
+        };
+        Values { data, present: of.is_optional().then(Vec::new) }
+    }
+
+    /// The same value for these many rows.
+    fn push(&mut self, cell: &Cell, rows: usize) {
+        if let Some(present) = &mut self.present {
+            present.extend(repeat_n(i16::from(!matches!(cell, Cell::Null)), rows));
+        }
+        match (&mut self.data, cell) {
+            (_, Cell::Null) => debug_assert!(self.present.is_some(), "a value is missing"),
+            (Data::U32(v), Cell::Whole(n)) => v.extend(repeat_n(*n as u32 as i32, rows)),
+            (Data::I64(v), Cell::Whole(n)) => {
+                v.extend(repeat_n(i64::try_from(*n).unwrap_or(i64::MAX), rows))
+            }
+            (Data::U64(v), Cell::Whole(n)) => v.extend(repeat_n(*n as i64, rows)),
+            (Data::F64(v), Cell::Float(n)) => v.extend(repeat_n(*n, rows)),
+            (Data::Name(v), Cell::Name(name)) => v.extend(repeat_n(name.clone(), rows)),
+            _ => debug_assert!(false, "a column is not of its value's type"),
         }
     }
 
     fn write(&self, column: &mut ColumnWriter<'_>) -> parquet::errors::Result<usize> {
-        match (self, column) {
-            (Values::U32(v), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalU32(v, d), ColumnWriter::Int32ColumnWriter(w)) => {
-                w.write_batch(v, Some(d), None)
+        let present = self.present.as_deref();
+        match (&self.data, column) {
+            (Data::U32(v), ColumnWriter::Int32ColumnWriter(w)) => w.write_batch(v, present, None),
+            (Data::I64(v) | Data::U64(v), ColumnWriter::Int64ColumnWriter(w)) => {
+                w.write_batch(v, present, None)
             }
-            (Values::I64(v), ColumnWriter::Int64ColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalI64(v, d), ColumnWriter::Int64ColumnWriter(w)) => {
-                w.write_batch(v, Some(d), None)
+            (Data::F64(v), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, present, None),
+            (Data::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => {
+                w.write_batch(v, present, None)
             }
-            (Values::F64(v), ColumnWriter::DoubleColumnWriter(w)) => w.write_batch(v, None, None),
-            (Values::OptionalF64(v, d), ColumnWriter::DoubleColumnWriter(w)) => {
-                w.write_batch(v, Some(d), None)
-            }
-            (Values::Name(v), ColumnWriter::ByteArrayColumnWriter(w)) => {
-                w.write_batch(v, None, None)
-            }
-            _ => Err(parquet::errors::ParquetError::General(
-                "a column is not of its schema's type".into(),
-            )),
-        }
-    }
-
-    /// The same value for these many rows.
-    fn repeat(&mut self, lead: &Lead, rows: usize) {
-        match (self, lead) {
-            (Values::Name(values), Lead::Name(name)) => {
-                values.extend(std::iter::repeat_n(name.clone(), rows))
-            }
-            (Values::F64(values), Lead::F64(number)) => {
-                values.extend(std::iter::repeat_n(*number, rows))
-            }
-            (Values::I64(values), Lead::I64(number)) => {
-                let number = i64::try_from(*number).unwrap_or(i64::MAX);
-                values.extend(std::iter::repeat_n(number, rows));
-            }
-            _ => debug_assert!(false, "a column is not of its value's type"),
+            _ => Err(general("a column is not of its schema's type")),
         }
     }
 
     /// The next rows of a column.
     fn read(&mut self, reader: &mut ColumnReader, rows: usize) -> parquet::errors::Result<()> {
-        match (self, reader) {
-            (Values::U32(v), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, None, v),
-            (Values::OptionalU32(v, d), ColumnReader::Int32ColumnReader(r)) => {
-                read_rows(r, rows, Some(d), v)
+        let present = self.present.as_mut();
+        match (&mut self.data, reader) {
+            (Data::U32(v), ColumnReader::Int32ColumnReader(r)) => read_rows(r, rows, present, v),
+            (Data::I64(v) | Data::U64(v), ColumnReader::Int64ColumnReader(r)) => {
+                read_rows(r, rows, present, v)
             }
-            (Values::I64(v), ColumnReader::Int64ColumnReader(r)) => read_rows(r, rows, None, v),
-            (Values::F64(v), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, None, v),
-            (Values::OptionalF64(v, d), ColumnReader::DoubleColumnReader(r)) => {
-                read_rows(r, rows, Some(d), v)
+            (Data::F64(v), ColumnReader::DoubleColumnReader(r)) => read_rows(r, rows, present, v),
+            (Data::Name(v), ColumnReader::ByteArrayColumnReader(r)) => {
+                read_rows(r, rows, present, v)
             }
-            (Values::Name(v), ColumnReader::ByteArrayColumnReader(r)) => {
-                read_rows(r, rows, None, v)
-            }
-            _ => Err(parquet::errors::ParquetError::General(
-                "a column is not of its table's type".into(),
-            )),
+            _ => Err(general("a column is not of its table's type")),
         }
     }
 
     fn clear(&mut self) {
-        match self {
-            Values::U32(v) => v.clear(),
-            Values::I64(v) => v.clear(),
-            Values::F64(v) => v.clear(),
-            Values::Name(v) => v.clear(),
-            Values::OptionalU32(v, d) => {
-                v.clear();
-                d.clear();
-            }
-            Values::OptionalI64(v, d) => {
-                v.clear();
-                d.clear();
-            }
-            Values::OptionalF64(v, d) => {
-                v.clear();
-                d.clear();
-            }
+        self.present.iter_mut().for_each(Vec::clear);
+        match &mut self.data {
+            Data::U32(v) => v.clear(),
+            Data::I64(v) | Data::U64(v) => v.clear(),
+            Data::F64(v) => v.clear(),
+            Data::Name(v) => v.clear(),
         }
     }
+}
+
+fn general(text: &str) -> ParquetError {
+    ParquetError::General(text.into())
 }
 
 fn read_rows<T: DataType>(
@@ -383,7 +417,7 @@ fn read_rows<T: DataType>(
     if read == rows {
         return Ok(());
     }
-    Err(parquet::errors::ParquetError::General("a column is shorter than its row group".into()))
+    Err(general("a column is shorter than its row group"))
 }
 
 fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
@@ -397,11 +431,13 @@ fn schema(columns: &[Column<'_>]) -> parquet::errors::Result<Arc<Type>> {
             Of::F64 | Of::OptionalF64 => (Physical::DOUBLE, None, ConvertedType::NONE),
             Of::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String), ConvertedType::UTF8),
         };
-        let optional = matches!(of, Of::OptionalU32 | Of::OptionalI64 | Of::OptionalF64);
         let field = Type::primitive_type_builder(name, physical)
             .with_logical_type(logical)
             .with_converted_type(converted)
-            .with_repetition(if optional { Repetition::OPTIONAL } else { Repetition::REQUIRED })
+            .with_repetition(match of.is_optional() {
+                true => Repetition::OPTIONAL,
+                false => Repetition::REQUIRED,
+            })
             .build()?;
         fields.push(Arc::new(field));
     }

@@ -28,7 +28,7 @@ pub(crate) mod words;
 
 pub(crate) use checksum::sealed_text;
 pub(crate) use claim::{Claim, ClaimKind, Verdict};
-pub(crate) use columns::{Lead, Of, ROW_GROUP, Table};
+pub(crate) use columns::{Of, ROW_GROUP, Table};
 pub(crate) use error::{At, Error, Result};
 pub(crate) use estimate::{Difference, Estimate, Noise, ShownNumber};
 pub(crate) use files::{REPORT, remove_if_there, replace_file, write_json};
@@ -58,7 +58,7 @@ pub(crate) use sweep::{
 pub(crate) use tables::{
     COLLECTIVE_COLUMNS, COLLECTIVES, COMPUTATION_COLUMNS, COMPUTATIONS, CONNECTION_COLUMNS,
     CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, QUEUE_COLUMNS, QUEUES, RANK_COLUMNS,
-    RANKS, RESULTS, SIZE_COLUMNS, SIZES, size_row, write_sizes,
+    RANKS, RESULTS, SIZE_COLUMNS, SIZES, write_sizes,
 };
 pub(crate) use totals::Totals;
 pub(crate) use tree::Tree;

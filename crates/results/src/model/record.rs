@@ -247,6 +247,12 @@ impl CollectiveRecord {
     pub fn time(&self) -> Option<Time> {
         self.end.map(|end| end.saturating_sub(self.begin))
     }
+
+    /// The time over that without contention; `None` where either is unknown.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        let time = self.time().filter(|_| self.closed_form > Time::ZERO)?;
+        Some(time.as_ps() as f64 / self.closed_form.as_ps() as f64)
+    }
 }
 
 impl FlowRecord {

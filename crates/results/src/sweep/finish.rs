@@ -20,8 +20,6 @@ use crate::sweep::SweepFolder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use parquet::data_type::ByteArray;
-
 /// Ends a sweep whose runs are written: reads their summaries, writes `sweep.parquet`, pooled
 /// `flows.parquet` and `queries.parquet` where all complete runs have kept theirs, `sweep.json`,
 /// `report.html` and, last, `manifest.json`. `failures` are runs without a summary: their numbers
@@ -167,16 +165,18 @@ fn write_rows(path: &Path, grid: &[Axis], rows: &[Row]) -> Result<()> {
     columns.extend(names.iter().map(|name| (name.as_str(), Of::OptionalF64, "as in summary.json")));
     let mut table = Table::create(path, &columns, &[("schema", SCHEMA.to_string())], ROW_GROUP)?;
     for row in rows {
-        table.u32(row.run).u32(row.point).u64(row.seed);
-        table.name(&ByteArray::from(row.status.unwrap_or(Status::Failed).name()));
+        table.cell(row.run);
+        table.cell(row.point);
+        table.cell(row.seed);
+        table.cell(row.status.unwrap_or(Status::Failed).name());
         for (value, numeric) in row.values.iter().zip(&numeric) {
             match value.parse::<f64>() {
-                Ok(number) if *numeric => table.f64(number),
-                _ => table.name(&ByteArray::from(value.as_str())),
-            };
+                Ok(number) if *numeric => table.cell(number),
+                _ => table.cell(value.as_str()),
+            }
         }
         for path in &paths {
-            table.optional_f64(row.of.as_ref().and_then(|json| json.at(path)));
+            table.cell(row.of.as_ref().and_then(|json| json.at(path)));
         }
         table.end_row()?;
     }

@@ -10,7 +10,7 @@ use parquet::data_type::ByteArray;
 
 use crate::model::{
     CONNECTIONS, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QUEUE_COLUMNS,
-    QUEUES, QueryRecord, QueueRecord, ROW_GROUP, Result, Table,
+    QUEUES, QueryRecord, QueueRecord, Result, Table,
 };
 use crate::write::connections::Connections;
 use crate::write::pcap::{Capture, Place};
@@ -89,12 +89,8 @@ impl Recording {
             dir.join(name)
         };
         if what.queues {
-            self.queues = Some(Table::create(
-                &file(QUEUES),
-                &QUEUE_COLUMNS,
-                std::slice::from_ref(&schema),
-                ROW_GROUP,
-            )?);
+            let schema = std::slice::from_ref(&schema);
+            self.queues = Some(Table::of(&file(QUEUES), &QUEUE_COLUMNS, schema)?);
             let names = |names: &[String]| -> Vec<ByteArray> {
                 names.iter().map(|name| ByteArray::from(name.as_str())).collect()
             };
@@ -156,14 +152,7 @@ impl Recording {
             }
         };
         let peer = peer.cloned().unwrap_or_else(|| ByteArray::from(""));
-        table
-            .f64(q.at.as_us_f64())
-            .name(&name)
-            .u32(q.port.into())
-            .i64(q.bytes)
-            .u32(q.packets)
-            .name(&peer)
-            .end_row()?;
+        table.row(&QUEUE_COLUMNS, q, &[name, peer.clone()])?;
         let peer = peer.as_utf8().unwrap_or_default();
         self.trace.as_mut().map_or(Ok(()), |trace| trace.queue(q, peer))
     }

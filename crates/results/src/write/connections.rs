@@ -8,7 +8,6 @@
 
 use std::path::Path;
 
-use millpond_core::Time;
 use millpond_core::congestion::Quantity;
 use parquet::data_type::ByteArray;
 
@@ -33,8 +32,9 @@ impl Connections {
         laws: &[Quantity],
         note: (&str, String),
     ) -> Result<Connections> {
-        let own = laws.iter().map(|quantity| (quantity.name, Of::OptionalF64, quantity.meaning));
-        let columns: Vec<Column<'_>> = CONNECTION_COLUMNS.into_iter().chain(own).collect();
+        let own = laws.iter().map(|law| (law.name, Of::OptionalF64, law.meaning));
+        let columns: Vec<Column<'_>> =
+            CONNECTION_COLUMNS.columns.iter().copied().chain(own).collect();
         Ok(Connections {
             table: Table::create(path, &columns, &[note], ROW_GROUP)?,
             classes: classes.iter().map(|name| ByteArray::from(name.as_str())).collect(),
@@ -46,27 +46,14 @@ impl Connections {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be written.
-    pub fn add(&mut self, it: &ConnectionRecord) -> Result<()> {
-        let table = &mut self.table;
-        table
-            .f64(it.at.as_us_f64())
-            .u32(it.flow)
-            .name(&self.classes[it.class as usize])
-            .u32(it.src)
-            .u32(it.dst);
-        table.name(&ByteArray::from(it.state)).i64(it.cwnd).optional_i64(it.ssthresh);
-        table
-            .i64(it.in_flight)
-            .i64(it.acked)
-            .optional_f64(it.srtt.map(Time::as_us_f64))
-            .f64(it.rto.as_us_f64());
-        table.u32(it.retransmitted).u32(it.timeouts);
-        for quantity in &self.laws {
-            let value =
-                it.law.iter().find(|(name, _)| *name == quantity.name).map(|(_, value)| *value);
-            table.optional_f64(value);
+    pub fn add(&mut self, record: &ConnectionRecord) -> Result<()> {
+        let class = usize::from(record.class);
+        (CONNECTION_COLUMNS.cells)(record, &self.classes[class..=class], &mut self.table);
+        for law in &self.laws {
+            let value = record.law.iter().find(|(name, _)| *name == law.name);
+            self.table.cell(value.map(|(_, value)| *value));
         }
-        table.end_row()
+        self.table.end_row()
     }
 
     /// Writes the rest.

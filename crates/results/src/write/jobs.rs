@@ -3,17 +3,19 @@
 //!
 //! Invariant: the files are made with the first record, so a run without jobs has none of them.
 
+use crate::model::columns::Layout;
 use crate::model::summary::{Collectives, Times};
+use crate::model::tables::Computation;
 use crate::model::{
     COLLECTIVE_COLUMNS, COLLECTIVES, COMPUTATION_COLUMNS, COMPUTATIONS, CollectiveRecord,
-    Percentiles, RANK_COLUMNS, RANKS, ROW_GROUP, RankRecord, Result, SCHEMA, Table,
+    Percentiles, RANK_COLUMNS, RANKS, RankRecord, Result, SCHEMA, Table,
 };
 use crate::statistics::completions::PS_PER_US;
 use crate::statistics::samples::Samples;
 use crate::statistics::survival::percentiles;
-use millpond_core::Time;
 use parquet::data_type::ByteArray;
 use std::path::Path;
+use std::slice;
 
 /// The facts about a job that are known before it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,19 +82,13 @@ impl Jobs {
         let Some(table) = opened(&mut self.ranks, dir, RANKS, &RANK_COLUMNS)? else {
             return Ok(());
         };
-        let &RankRecord { round, rank, host, began, ready, ended, computed, .. } = record;
-        table.name(name).u32(round).u32(rank).u32(host);
-        table
-            .f64(began.as_us_f64())
-            .f64(ready.as_us_f64())
-            .f64(ended.as_us_f64())
-            .f64(computed.as_us_f64())
-            .end_row()?;
-        for (from, until) in &record.computations {
+        let names = slice::from_ref(name);
+        table.row(&RANK_COLUMNS, record, names)?;
+        for &(begin, end) in &record.computations {
             let (kept, columns) = (&mut self.computations, &COMPUTATION_COLUMNS);
             let Some(table) = opened(kept, dir, COMPUTATIONS, columns)? else { return Ok(()) };
-            table.name(name).u32(round).u32(rank);
-            table.f64(from.as_us_f64()).f64(until.as_us_f64()).end_row()?;
+            let of = Computation { round: record.round, rank: record.rank, begin, end };
+            table.row(columns, &of, names)?;
         }
         Ok(())
     }
@@ -108,27 +104,14 @@ impl Jobs {
         name: &ByteArray,
         dir: Option<&Path>,
     ) -> Result<()> {
-        let ratio = record
-            .time()
-            .filter(|_| record.closed_form > Time::ZERO)
-            .map(|time| time.as_ps() as f64 / record.closed_form.as_ps() as f64);
         if let Some(statistics) = self.statistics.get_mut(job) {
-            statistics.add(record, ratio)?;
+            statistics.add(record)?;
         }
-        let Some(table) = opened(&mut self.collectives, dir, COLLECTIVES, &COLLECTIVE_COLUMNS)?
-        else {
-            return Ok(());
-        };
-        let us = |time: Option<Time>| time.map(Time::as_us_f64);
-        let skew = record.end.map(|end| end.saturating_sub(record.first_end));
-        table.name(name).u32(record.round).f64(record.began.as_us_f64());
-        table.f64(record.begin.as_us_f64()).optional_f64(us(record.end));
-        table.optional_f64(us(record.time())).optional_f64(us(skew));
-        table
-            .optional_f64(record.algbw.map(|rate| rate / 1e9))
-            .optional_f64(record.busbw.map(|rate| rate / 1e9))
-            .optional_f64(ratio)
-            .end_row()
+        let columns = &COLLECTIVE_COLUMNS;
+        match opened(&mut self.collectives, dir, COLLECTIVES, columns)? {
+            Some(table) => table.row(columns, record, slice::from_ref(name)),
+            None => Ok(()),
+        }
     }
 
     /// Writes the rest of the files.
@@ -161,21 +144,20 @@ impl Jobs {
 }
 
 /// The table, made if need be.
-fn opened<'a>(
+fn opened<'a, R>(
     table: &'a mut Option<Table>,
     dir: Option<&Path>,
     file: &str,
-    columns: &[crate::model::columns::Column<'_>],
+    columns: &Layout<R>,
 ) -> Result<Option<&'a mut Table>> {
     if let (None, Some(dir)) = (&table, dir) {
-        let notes = [("schema", SCHEMA.to_string())];
-        *table = Some(Table::create(&dir.join(file), columns, &notes, ROW_GROUP)?);
+        *table = Some(Table::of(&dir.join(file), columns, &[("schema", SCHEMA.to_string())])?);
     }
     Ok(table.as_mut())
 }
 
 impl Statistics {
-    fn add(&mut self, record: &CollectiveRecord, ratio: Option<f64>) -> Result<()> {
+    fn add(&mut self, record: &CollectiveRecord) -> Result<()> {
         if !record.counted {
             return Ok(());
         }
@@ -188,7 +170,7 @@ impl Statistics {
         self.iterations.push(iteration.as_ps())?;
         self.exposed.push(iteration.saturating_sub(record.computed).as_ps())?;
         self.skews.push(end.saturating_sub(record.first_end).as_ps())?;
-        self.ratios += ratio.unwrap_or(0.0);
+        self.ratios += record.ratio().unwrap_or(0.0);
         Ok(())
     }
 

@@ -25,8 +25,8 @@ use crate::model::summary::Summary;
 use crate::model::{
     At, COLLECTIVES, CollectiveRecord, ConnectionRecord, Error, FLOW_COLUMNS, FLOWS, FlowRecord,
     Kind, Manifest, PacketRecord, PauseRecord, QUERIES, QUERY_COLUMNS, QueryRecord, QueueRecord,
-    RANKS, REPORT, ROW_GROUP, RankRecord, Result, SCHEMA, SIZES, Table, Totals, World,
-    replace_file, write_sizes,
+    RANKS, REPORT, RankRecord, Result, SCHEMA, SIZES, Table, Totals, World, replace_file,
+    write_sizes,
 };
 use crate::render::html;
 use crate::statistics::by_size::{BySize, SizeBins};
@@ -156,13 +156,11 @@ impl RunWriter {
         ];
         // From here on, dropping the writer removes the files.
         if matches!(keep, Keep::Flows | Keep::All) {
-            writer.flows =
-                Some(Table::create(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes, ROW_GROUP)?);
+            writer.flows = Some(Table::of(&writer.dir.join(FLOWS), &FLOW_COLUMNS, &notes)?);
         }
         if keep != Keep::Summary {
-            let table =
-                Table::create(&writer.dir.join(QUERIES), &QUERY_COLUMNS, &notes[..1], ROW_GROUP)?;
-            writer.queries = Some(table);
+            let path = writer.dir.join(QUERIES);
+            writer.queries = Some(Table::of(&path, &QUERY_COLUMNS, &notes[..1])?);
         }
         Ok(writer)
     }
@@ -320,24 +318,8 @@ impl RunWriter {
             self.by_size.push(flow.bytes, slowdown)?;
         }
         let Some(table) = &mut self.flows else { return Ok(()) };
-        let us = |time: Option<Time>| time.map(Time::as_us_f64);
-        table
-            .u32(flow.flow)
-            .name(&self.names[flow.class as usize])
-            .u32(flow.src)
-            .u32(flow.dst)
-            .i64(flow.bytes);
-        table.f64(flow.start.as_us_f64()).optional_f64(us(fct)).optional_f64(us(flow.fct_sender()));
-        let own = |count: u32| (!flow.is_call).then_some(count);
-        table
-            .optional_f64(slowdown)
-            .optional_u32(own(flow.retransmitted))
-            .optional_u32(own(flow.timeouts));
-        table
-            .optional_u32(flow.out_of_order)
-            .optional_u32(flow.path_changes)
-            .optional_u32(flow.query)
-            .end_row()
+        let class = usize::from(flow.class);
+        table.row(&FLOW_COLUMNS, flow, &self.names[class..=class])
     }
 
     /// Adds a query that ended, or that is unfinished at the end.
@@ -360,16 +342,8 @@ impl RunWriter {
             group.qct.push(query.start, query.qct())?;
         }
         let Some(table) = &mut self.queries else { return Ok(()) };
-        table
-            .u32(query.query)
-            .name(&self.names[query.class as usize])
-            .u32(query.client)
-            .u32(query.degree);
-        table
-            .f64(query.start.as_us_f64())
-            .optional_f64(query.qct().map(Time::as_us_f64))
-            .u32(query.completed);
-        table.end_row()
+        let class = usize::from(query.class);
+        table.row(&QUERY_COLUMNS, query, &self.names[class..=class])
     }
 
     /// Adds a rank's part of a round. Rows keep the order of the calls.

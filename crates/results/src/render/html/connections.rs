@@ -118,7 +118,8 @@ fn quantities(rows: &Rows) -> Vec<Quantity> {
     let fixed = fixed.map(|(column, caption)| {
         (column.to_string(), caption.to_string(), unit(column), String::new())
     });
-    let is_fixed = |name: &str| CONNECTION_COLUMNS.iter().any(|(column, ..)| *column == name);
+    let is_fixed =
+        |name: &str| CONNECTION_COLUMNS.columns.iter().any(|(column, ..)| *column == name);
     let own =
         rows.columns().into_iter().filter(|(name, _)| !is_fixed(name)).map(|(name, meaning)| {
             let unit = unit(&name);

@@ -158,7 +158,6 @@ pub(crate) fn busiest<'a>(runs: impl Iterator<Item = &'a Overview>, most: usize)
 mod tests {
     use super::*;
     use crate::model::{Of, Table};
-    use parquet::data_type::ByteArray;
 
     fn written(dir: &Path, rows: &[(f64, &str, u32, u64)]) {
         let columns = [
@@ -170,14 +169,12 @@ mod tests {
         ];
         let mut table = Table::create(&dir.join(QUEUES), &columns, &[], 1000).unwrap();
         for &(at, node, port, bytes) in rows {
-            table
-                .f64(at)
-                .name(&ByteArray::from(node))
-                .u32(port)
-                .i64(bytes)
-                .u32(1)
-                .end_row()
-                .unwrap();
+            table.cell(at);
+            table.cell(node);
+            table.cell(port);
+            table.cell(bytes);
+            table.cell(1u32);
+            table.end_row().unwrap();
         }
         table.close().unwrap();
     }
