@@ -3,10 +3,10 @@
 //! Invariant: a paper that passes has unique names, and every experiment, scheme, load and variant
 //! that a claim or a baseline names exists; every claim can hold and can fail.
 
-use crate::baseline::Baselines;
 use crate::claim::{Claim, is_of_group};
-use crate::experiment::Experiment;
-use crate::measure::Measure;
+use crate::experiment::{Effort, Experiment};
+use crate::measure::Kind;
+use crate::paper::Paper;
 
 /// Names are parts of paths and of other names.
 pub(crate) fn named(name: &str) -> Result<(), String> {
@@ -20,31 +20,27 @@ pub(crate) fn named(name: &str) -> Result<(), String> {
 
 /// Whether an experiment can be run, or why not.
 pub(crate) fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result<(), String> {
-    let name = experiment.name;
+    let name = &experiment.name;
     named(name)?;
-    if others.iter().any(|other| other.name == name) {
+    if others.iter().any(|other| other.name == *name) {
         return Err(format!("there are two experiments {name}"));
     }
     if experiment.schemes.is_empty() {
         return Err(format!("{name} needs at least one scheme"));
     }
-    let twice = |at: &usize| {
-        experiment.schemes[..*at].iter().any(|(variant, _)| *variant == experiment.schemes[*at].0)
-    };
-    if let Some(at) = (1..experiment.schemes.len()).find(twice) {
-        return Err(format!("{name} has the scheme {} twice", experiment.schemes[at].0));
+    if let Some(variant) = twice(experiment.variants()) {
+        return Err(format!("{name} has the scheme {variant} twice"));
     }
-    for runs in [Some(experiment.full), experiment.quick.ok()].into_iter().flatten() {
+    for runs in [Effort::Full, Effort::Quick].into_iter().filter_map(|of| experiment.runs(of).ok())
+    {
         let ((first, last), loads) = (runs.seeds, runs.loads.len());
         if first > last {
             return Err(format!(
                 "{name}: `seeds` are the first and the last (got {first}, {last})"
             ));
         }
-        let again =
-            |at: &usize| runs.loads[..*at].iter().any(|(load, _)| *load == runs.loads[*at].0);
-        if let Some(at) = (1..loads).find(again) {
-            return Err(format!("{name} has the load {} twice", runs.loads[at].0));
+        if let Some(load) = twice(runs.loads.iter().map(|(load, _)| *load)) {
+            return Err(format!("{name} has the load {load} twice"));
         }
         if loads == 0 || (loads > 1 && experiment.load_key.is_none()) {
             return Err(format!(
@@ -52,10 +48,9 @@ pub(crate) fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result
             ));
         }
     }
-    for curve in experiment.published {
-        if experiment.schemes.iter().all(|(variant, _)| *variant != curve.variant) {
-            let known = experiment.schemes.iter().map(|(variant, _)| *variant);
-            return Err(unknown(name, "scheme", curve.variant, known));
+    for curve in &experiment.published {
+        if !experiment.has(&curve.variant) {
+            return Err(unknown(name, "scheme", &curve.variant, experiment.variants()));
         }
         let numbers = [curve.loads.len(), curve.mean_s.len(), curve.p99_s.len()];
         if numbers.iter().any(|n| *n != numbers[0]) {
@@ -68,99 +63,82 @@ pub(crate) fn is_sound(experiment: &Experiment, others: &[Experiment]) -> Result
     Ok(())
 }
 
+/// The first value that is there a second time.
+fn twice<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
+    let all: Vec<T> = values.collect();
+    (1..all.len()).find(|at| all[..*at].contains(&all[*at])).map(|at| all[at])
+}
+
 /// Whether baselines name schemes and claims that there are, or why not.
-pub(crate) fn baselines_fit(
-    baselines: &Baselines,
-    experiments: &[Experiment],
-    claims: &[Claim],
-) -> Result<(), String> {
-    let variants = || {
-        experiments.iter().flat_map(|experiment| experiment.schemes).map(|(variant, _)| *variant)
-    };
-    let single = baselines.of.iter().flat_map(|(_, pairs)| *pairs);
-    for variant in baselines.off.iter().chain(single).flat_map(|(on, off)| [*on, *off]) {
+pub(crate) fn baselines_fit(paper: &Paper) -> Result<(), String> {
+    let Paper { experiments, claims, baselines, .. } = paper;
+    let variants = || experiments.iter().flat_map(Experiment::variants);
+    let single = baselines.of.iter().flat_map(|(_, pairs)| pairs);
+    for variant in baselines.off.iter().chain(single).flat_map(|(on, off)| [on, off]) {
         if variants().all(|known| known != variant) {
             return Err(unknown("baselines", "scheme", variant, variants()));
         }
     }
-    let groups = baselines
-        .of
-        .iter()
-        .map(|(group, _)| *group)
-        .chain(baselines.none.iter().map(|(group, _)| *group));
-    for group in groups {
-        if !claims.iter().any(|claim| is_of_group(group, claim.id)) {
-            return Err(unknown("baselines", "claim", group, claims.iter().map(|claim| claim.id)));
+    let single = baselines.of.iter().map(|(group, _)| group);
+    for group in single.chain(baselines.none.iter().map(|(group, _)| group)) {
+        if !claims.iter().any(|claim| is_of_group(group, &claim.id)) {
+            let known = claims.iter().map(|claim| claim.id.as_str());
+            return Err(unknown("baselines", "claim", group, known));
         }
     }
     Ok(())
 }
 
 /// Whether a claim fits its paper, or why not.
-pub(crate) fn fits(
-    claim: &Claim,
-    experiments: &[Experiment],
-    others: &[Claim],
-) -> Result<(), String> {
-    let id = claim.id;
+pub(crate) fn fits(claim: &Claim, paper: &Paper) -> Result<(), String> {
+    let (id, measure) = (&claim.id, &claim.measure);
     named(id)?;
-    if others.iter().any(|other| other.id == id) {
+    if paper.claims.iter().any(|other| other.id == *id) {
         return Err(format!("there are two claims {id}"));
     }
-    let named = experiments.iter().find(|experiment| experiment.name == claim.experiment());
-    let experiment = named.ok_or_else(|| {
-        let known = experiments.iter().map(|experiment| experiment.name);
+    let experiment = paper.experiment(claim.experiment()).ok_or_else(|| {
+        let known = paper.experiments.iter().map(|experiment| experiment.name.as_str());
         unknown(id, "experiment", claim.experiment(), known)
     })?;
-    let (schemes, load) = claim.measure.needs();
-    let known = || experiment.schemes.iter().map(|(variant, _)| *variant);
-    if let Some(strange) =
-        schemes.into_iter().find(|scheme| known().all(|variant| variant != *scheme))
-    {
-        return Err(unknown(id, "scheme", strange, known()));
+    if let Some(strange) = measure.schemes().find(|scheme| !experiment.has(scheme)) {
+        return Err(unknown(id, "scheme", strange, experiment.variants()));
     }
-    let loads = match claim.measure {
-        Measure::Growth { from, to, .. } => vec![from, to],
-        _ => load.into_iter().collect(),
-    };
-    if let Some(load) =
-        loads.iter().find(|load| experiment.full.loads.iter().all(|(other, _)| other != *load))
-    {
+    let is_growth = measure.kind == Kind::Growth;
+    let span = [measure.from, measure.to].into_iter().filter(|_| is_growth);
+    let has = |load: &f64| experiment.full.loads.iter().any(|(other, _)| other == load);
+    if let Some(load) = measure.load.into_iter().chain(span).find(|load| !has(load)) {
         return Err(format!("{id}: experiment {} has no load {load}", experiment.name));
     }
-    match (&claim.measure, claim.accept) {
-        (_, [None, None]) => Err(format!("{id} cannot fail: it needs `at-least` or `at-most`")),
-        (_, [Some(low), Some(high)]) if low > high => {
-            Err(format!("{id} cannot hold: `at-least` {low} is above `at-most` {high}"))
+    let groups = &measure.groups;
+    match claim.accept() {
+        [None, None] => return Err(format!("{id} cannot fail: it needs `at-least` or `at-most`")),
+        [Some(low), Some(high)] if low > high => {
+            return Err(format!("{id} cannot hold: `at-least` {low} is above `at-most` {high}"));
         }
-        (Measure::BestOf { pairs: [], .. }, _) => Err(format!("{id}: `pairs` is empty")),
-        (Measure::Order { groups, .. }, _)
-            if groups.len() < 2 || groups.iter().any(|group| group.is_empty()) =>
-        {
+        _ => {}
+    }
+    match measure.kind {
+        Kind::BestOf if measure.pairs.is_empty() => Err(format!("{id}: `pairs` is empty")),
+        Kind::Order if groups.len() < 2 || groups.iter().any(Vec::is_empty) => {
             Err(format!("{id}: an order has at least two `groups`, each with a scheme"))
         }
-        (Measure::Growth { from, to, .. }, _) if from == to => {
+        Kind::Growth if measure.from == measure.to => {
             Err(format!("{id}: `from` and `to` are one load, so the growth is always 100 %"))
         }
-        (Measure::Part { whole, .. } | Measure::Median { whole, .. }, _)
-            if whole.is_nan() || *whole <= 0.0 =>
-        {
-            Err(format!("{id}: `whole` must be above 0 (got {whole})"))
-        }
-        (
-            Measure::Change { of, than, .. }
-            | Measure::Paired { of, than, .. }
-            | Measure::Best { of, than, .. }
-            | Measure::Beyond { of, than, .. }
-            | Measure::Furthest { of, than, .. },
-            _,
-        ) if of == than => Err(format!("{id} compares {of} with itself")),
-        _ => Ok(()),
+        _ => match measure.whole {
+            Some(whole) if whole.is_nan() || whole <= 0.0 => {
+                Err(format!("{id}: `whole` must be above 0 (got {whole})"))
+            }
+            _ if !measure.than.is_empty() && measure.of == measure.than => {
+                Err(format!("{id} compares {} with itself", measure.of))
+            }
+            _ => Ok(()),
+        },
     }
 }
 
 /// A wrong name, with the nearest right one.
-fn unknown(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
+fn unknown<'a>(id: &str, what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let nearest = millpond_scenario::nearest(name, known.iter().copied())
         .map_or(String::new(), |near| format!("; is it {near}?"));

@@ -12,7 +12,7 @@ use millpond_scenario::nearest;
 #[derive(Debug)]
 pub struct Chosen {
     /// Experiments that are run.
-    pub experiments: Vec<&'static str>,
+    pub experiments: Vec<String>,
     /// Claims' names, without the paper's.
     pub claims: Vec<String>,
 }
@@ -24,46 +24,44 @@ impl Chosen {
     /// # Errors
     /// [`Error::Usage`] if a word of `only` names no experiment, claim or group of claims of the
     /// paper; it suggests the nearest name.
-    pub fn of(paper: &'static Paper, only: &[String]) -> Result<Chosen, Error> {
+    pub fn of(paper: &Paper, only: &[String]) -> Result<Chosen, Error> {
+        let names = || paper.experiments.iter().map(|experiment| &experiment.name);
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };
         for word in only.iter().map(|word| word.trim()) {
             let plain = word
-                .strip_prefix(paper.name)
+                .strip_prefix(paper.name.as_str())
                 .and_then(|rest| rest.strip_prefix('-'))
                 .unwrap_or(word);
-            let named = |claim: &&Claim| is_of_group(plain, claim.id);
             let before = chosen.claims.len();
-            let is_experiment = paper.experiments.iter().any(|experiment| experiment.name == word);
-            let claims = paper
-                .claims
-                .iter()
-                .filter(|c| if is_experiment { c.experiment() == word } else { named(c) });
-            for claim in claims {
-                chosen.claims.push(claim.id.to_string());
-                chosen.experiments.push(claim.experiment());
+            let is_experiment = paper.experiment(word).is_some();
+            let is_meant = |claim: &&Claim| match is_experiment {
+                true => claim.experiment() == word,
+                false => is_of_group(plain, &claim.id),
+            };
+            for claim in paper.claims.iter().filter(is_meant) {
+                chosen.claims.push(claim.id.clone());
+                chosen.experiments.push(claim.experiment().to_string());
             }
             if is_experiment {
-                chosen
-                    .experiments
-                    .extend(paper.experiments.iter().map(|e| e.name).filter(|name| *name == word));
+                chosen.experiments.push(word.to_string());
             } else if chosen.claims.len() == before {
-                let claims = paper.claims.iter().map(|claim| claim.id);
-                let all: Vec<&str> =
-                    paper.experiments.iter().map(|e| e.name).chain(claims).collect();
-                let meant = nearest(plain, all.iter().copied());
-                let help = meant.map_or(format!("there are: {}", all.join(", ")), |best| {
-                    format!("did you mean `{best}`?")
-                });
-                let text = format!(
+                let all: Vec<&String> = names().chain(paper.claims.iter().map(|c| &c.id)).collect();
+                let meant = nearest(plain, all.iter().map(|name| name.as_str()));
+                let help = match meant {
+                    Some(best) => format!("did you mean `{best}`?"),
+                    None => {
+                        let all: Vec<&str> = all.iter().map(|name| name.as_str()).collect();
+                        format!("there are: {}", all.join(", "))
+                    }
+                };
+                return Err(Error::Usage(format!(
                     "--only {word}: {} has no such experiment or claim; {help}",
                     paper.name
-                );
-                return Err(Error::Usage(text));
+                )));
             }
         }
         if only.is_empty() {
-            chosen.experiments =
-                paper.experiments.iter().map(|experiment| experiment.name).collect();
+            chosen.experiments = names().cloned().collect();
             chosen.claims = all_claims(paper).map(|(id, _)| id).collect();
         }
         Ok(chosen)
@@ -72,15 +70,14 @@ impl Chosen {
     /// The same without the experiments that other worlds than these run. Their claims are decided
     /// by the runs that the results folder has.
     pub fn only_in(mut self, paper: &Paper, worlds: &[World]) -> Chosen {
-        let runs = |name: &str| {
-            paper.experiments.iter().any(|e| e.name == name && worlds.contains(&e.world))
-        };
-        self.experiments.retain(|name| runs(name));
+        let runs =
+            |name: &String| paper.experiment(name).is_some_and(|e| worlds.contains(&e.world));
+        self.experiments.retain(runs);
         self
     }
 }
 
 /// Name and kind of all claims.
-pub fn all_claims(paper: &'static Paper) -> impl Iterator<Item = (String, ClaimKind)> {
-    paper.claims.iter().map(|claim| (claim.id.to_string(), claim.kind()))
+pub fn all_claims(paper: &Paper) -> impl Iterator<Item = (String, ClaimKind)> {
+    paper.claims.iter().map(|claim| (claim.id.clone(), claim.kind))
 }

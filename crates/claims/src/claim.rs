@@ -2,100 +2,75 @@
 
 use crate::measure::Measure;
 use millpond_results::ClaimKind;
+use serde::Deserialize;
 
 /// One claim.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
     /// Its name, without the paper's.
-    pub id: &'static str,
+    pub id: String,
     /// Where it is made.
-    pub source: &'static str,
+    pub source: String,
     /// Its statement.
-    pub statement: &'static str,
-    /// The published value, and whose the claim is.
-    pub paper: Value,
-    /// The accepted interval, ends included; `None` is an open end.
-    pub accept: [Option<f64>; 2],
+    pub statement: String,
+    /// Whose it is.
+    pub kind: ClaimKind,
+    /// The number that it rests on; none: an order or a bound.
+    pub paper: Option<f64>,
+    /// How a derived number is computed, or which parameter a fitted one gave.
+    pub how: Option<String>,
+    /// The least accepted value; `None` is an open end.
+    pub at_least: Option<f64>,
+    /// The largest one.
+    pub at_most: Option<f64>,
     /// How ours is found. All measures are in percent, but for those that say otherwise.
     pub measure: Measure,
     /// Why `--quick` does not decide it, if it does not.
-    pub quick: Option<&'static str>,
+    pub quick: Option<String>,
     /// Facts that the reader must know; empty if there are none.
-    pub note: &'static str,
-}
-
-/// The ground of a claim: a number, or an order or a bound without one; and how far it is the
-/// paper's.
-#[derive(Clone, Copy, Debug)]
-pub enum Value {
-    /// A number as published.
-    Published(f64),
-    /// A number that the authors' released code gives when this project runs it unmodified.
-    Released(f64),
-    /// A number that is computed from published or released ones alone; how.
-    Derived(f64, &'static str),
-    /// A published number from which a parameter was solved; which.
-    Fitted(f64, &'static str),
-    /// A published order or bound.
-    Shape,
-    /// An order or a bound that follows from the setting by arithmetic.
-    Arithmetic,
-    /// An order or a bound from memory. A number from memory is none.
-    Remembered,
-    /// An order or a bound that this project asks for.
-    Ours,
-}
-
-impl Value {
-    /// The number, if there is one.
-    pub fn number(&self) -> Option<f64> {
-        match *self {
-            Value::Published(value)
-            | Value::Released(value)
-            | Value::Derived(value, _)
-            | Value::Fitted(value, _) => Some(value),
-            Value::Shape | Value::Arithmetic | Value::Remembered | Value::Ours => None,
-        }
-    }
-
-    /// Whose it is.
-    fn kind(&self) -> ClaimKind {
-        match self {
-            Value::Published(_) | Value::Shape => ClaimKind::Published,
-            Value::Released(_) => ClaimKind::Released,
-            Value::Derived(..) | Value::Arithmetic => ClaimKind::Derived,
-            Value::Fitted(..) => ClaimKind::Fitted,
-            Value::Remembered => ClaimKind::Remembered,
-            Value::Ours => ClaimKind::Ours,
-        }
-    }
-
-    /// How it came about, for the note.
-    pub(crate) fn how(&self) -> Option<String> {
-        match *self {
-            Value::Derived(_, how) => Some(format!("the paper's number is derived: {how}")),
-            Value::Fitted(_, what) => Some(format!(
-                "{what} was fitted to this number: the claim asks whether the model gives it back"
-            )),
-            Value::Published(_)
-            | Value::Released(_)
-            | Value::Shape
-            | Value::Arithmetic
-            | Value::Remembered
-            | Value::Ours => None,
-        }
-    }
+    #[serde(default)]
+    pub note: String,
 }
 
 impl Claim {
     /// The experiment that it is measured in.
-    pub fn experiment(&self) -> &'static str {
-        self.measure.experiment()
+    pub fn experiment(&self) -> &str {
+        &self.measure.experiment
     }
 
-    /// Whose it is.
-    pub fn kind(&self) -> ClaimKind {
-        self.paper.kind()
+    /// The accepted interval, ends included.
+    pub fn accept(&self) -> [Option<f64>; 2] {
+        [self.at_least, self.at_most]
+    }
+
+    /// How its number came about, for the note.
+    pub(crate) fn origin(&self) -> Option<String> {
+        let how = self.how.as_ref().filter(|_| self.paper.is_some())?;
+        match self.kind {
+            ClaimKind::Derived => Some(format!("the paper's number is derived: {how}")),
+            ClaimKind::Fitted => Some(format!(
+                "{how} was fitted to this number: the claim asks whether the model gives it back"
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether its kind goes with its number, or why not.
+    pub(crate) fn is_grounded(&self) -> Result<(), String> {
+        let name = self.kind.name();
+        match (self.kind, self.paper, &self.how) {
+            (ClaimKind::Released | ClaimKind::Fitted, None, _) => {
+                Err(format!("a {name} claim needs the number `paper`"))
+            }
+            (ClaimKind::Derived | ClaimKind::Fitted, Some(_), None) => {
+                Err(format!("a {name} number needs `how`"))
+            }
+            (ClaimKind::Remembered | ClaimKind::Ours, Some(_), _) => {
+                Err("a claim that is remembered or ours has no number `paper`".into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

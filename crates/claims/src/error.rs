@@ -32,3 +32,15 @@ impl From<Errors> for Error {
         Error::Scenario { at: String::new(), errors }
     }
 }
+
+/// An error of a table, with the nearest of the words that it lists for a wrong one.
+pub(crate) fn hinted(name: &str, error: &toml::de::Error) -> String {
+    let text = error.message();
+    let mut words = text.split('`').skip(1).step_by(2);
+    let wrong = words.next().unwrap_or_default();
+    let nearest = millpond_scenario::nearest(wrong, words).filter(|_| text.starts_with("unknown"));
+    match nearest {
+        Some(nearest) => format!("{name}: is `{wrong}` meant to be `{nearest}`? {text}"),
+        None => format!("{name}: {text}"),
+    }
+}

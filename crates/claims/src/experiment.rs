@@ -5,83 +5,131 @@
 //! with as one.
 
 use crate::design::{Design, Request, VARIANT, design};
-use crate::error::Error;
+use crate::error::{Error, hinted};
 use crate::found::{Arm, Found, Run};
-use crate::lists::{list, settings};
 use crate::statistic::Statistic;
 use millpond_results::{
     Axis, Keep, LinkFailure, Manifest, Sweep, World, acknowledged_times, query_times,
 };
 use millpond_scenario::Scenario;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 use std::path::Path;
 use std::sync::Arc;
 
 /// One experiment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Experiment {
     /// Its name on the command line, and its folder's.
-    pub name: &'static str,
+    pub name: String,
     /// Its title, in a line.
-    pub title: &'static str,
-    /// The scenario's path in the repository.
-    pub scenario: &'static str,
+    pub title: String,
+    /// The scenario's path in the repository; in the paper's file, beside that.
+    pub scenario: String,
     /// Its text.
-    pub text: &'static str,
+    #[serde(skip)]
+    pub text: String,
     /// Variants of the scenario, each with its name in papers.
-    pub schemes: &'static [(&'static str, &'static str)],
+    pub schemes: Vec<(String, String)>,
     /// The meaning of loads, for the axis.
-    pub load_axis: &'static str,
+    pub load_axis: String,
     /// The scenario's key that sets the load; `None` where the scenario has one load.
-    pub load_key: Option<&'static str>,
+    pub load_key: Option<String>,
+    /// Where it runs: in the simulator, or in the lab.
+    #[serde(default)]
+    pub world: World,
+    /// The files that are kept of each run.
+    #[serde(default = "summary")]
+    pub keep: Keep,
     /// The runs.
     pub full: Runs,
     /// The runs with `--quick`; the reason, if they would decide nothing.
-    pub quick: Result<Runs, &'static str>,
-    /// Where it runs: in the simulator, or in the lab.
-    pub world: World,
-    /// The files that are kept of each run.
-    pub keep: Keep,
+    #[serde(deserialize_with = "quick")]
+    pub quick: Result<QuickFile, String>,
     /// The statistics that are shown of each scheme, with a name; empty: its queries or calls.
-    pub shows: &'static [(&'static str, Statistic)],
+    #[serde(default)]
+    pub shows: Vec<(String, Statistic)>,
     /// The paper's curves.
-    pub published: &'static [Published],
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// The files that are kept of runs unless an experiment needs more.
+fn summary() -> Keep {
+    Keep::Summary
+}
+
+/// Of `--quick`, what differs from the full runs; or the reason to leave the experiment out.
+fn quick<'de, D: Deserializer<'de>>(from: D) -> Result<Result<QuickFile, String>, D::Error> {
+    match toml::Value::deserialize(from)? {
+        toml::Value::String(why) => Ok(Err(why)),
+        table => table.try_into().map(Ok).map_err(|e| D::Error::custom(hinted("quick", &e))),
+    }
+}
+
+/// Of `--quick`: what is not given is as in full.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QuickFile {
+    /// As of [`Runs`], as all of them.
+    pub loads: Option<Vec<(f64, String)>>,
+    /// First and last.
+    pub seeds: (u64, u64),
+    /// In the place of those in full.
+    pub set: Option<Settings>,
+    /// A remark for the reader; may be empty.
+    #[serde(default)]
+    pub note: String,
 }
 
 /// Loads and seeds.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Runs {
     /// Each with the value of the experiment's key that makes it.
-    #[serde(deserialize_with = "list")]
-    pub loads: &'static [(f64, &'static str)],
+    pub loads: Vec<(f64, String)>,
     /// First and last.
     pub seeds: (u64, u64),
-    /// Settings of every run: key and value.
-    #[serde(default, deserialize_with = "settings")]
-    pub set: &'static [(&'static str, &'static str)],
+    /// Settings of every run.
+    #[serde(default)]
+    pub set: Settings,
     /// A remark for the reader; may be empty.
     #[serde(default)]
-    pub note: &'static str,
+    pub note: String,
+}
+
+/// Keys and values, which a paper's file has as `KEY=VALUE` texts.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct Settings(pub Vec<(String, String)>);
+
+impl TryFrom<Vec<String>> for Settings {
+    type Error = String;
+
+    fn try_from(texts: Vec<String>) -> Result<Settings, String> {
+        let pair = |text: &String| match text.split_once('=') {
+            Some((key, value)) => Ok((key.to_string(), value.to_string())),
+            None => Err(format!("`set` has KEY=VALUE pairs (got \"{text}\")")),
+        };
+        texts.iter().map(pair).collect::<Result<_, _>>().map(Settings)
+    }
 }
 
 /// A published curve, in seconds.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
     /// The variant that it is of.
-    pub variant: &'static str,
+    pub variant: String,
     /// Where it is published; what follows only from published numbers says so.
-    pub source: &'static str,
+    pub source: String,
     /// Loads.
-    #[serde(deserialize_with = "list")]
-    pub loads: &'static [f64],
+    pub loads: Vec<f64>,
     /// Mean QCT at each.
-    #[serde(deserialize_with = "list")]
-    pub mean_s: &'static [f64],
+    pub mean_s: Vec<f64>,
     /// 99th percentile of QCT at each.
-    #[serde(deserialize_with = "list")]
-    pub p99_s: &'static [f64],
+    pub p99_s: Vec<f64>,
 }
 
 /// How much is run.
@@ -104,9 +152,9 @@ impl Effort {
 }
 
 /// An experiment that is ready to run.
-pub struct Prepared {
+pub struct Prepared<'a> {
     /// Which.
-    pub of: &'static Experiment,
+    pub of: &'a Experiment,
     /// Its loads and seeds with this effort.
     pub runs: Runs,
     /// Its scenario, read.
@@ -120,16 +168,29 @@ impl Experiment {
     ///
     /// # Errors
     /// The paper's reason to leave the experiment out of a quick reproduction.
-    pub fn runs(&self, effort: Effort) -> Result<Runs, &'static str> {
-        match effort {
-            Effort::Full => Ok(self.full),
-            Effort::Quick => self.quick,
-        }
+    pub fn runs(&self, effort: Effort) -> Result<Runs, &str> {
+        let full = self.full.clone();
+        let QuickFile { loads, seeds, set, note } = match (effort, &self.quick) {
+            (Effort::Full, _) => return Ok(full),
+            (Effort::Quick, quick) => quick.as_ref().map_err(String::as_str)?.clone(),
+        };
+        let (loads, set) = (loads.unwrap_or(full.loads), set.unwrap_or(full.set));
+        Ok(Runs { loads, seeds, set, note })
+    }
+
+    /// Whether it has a variant.
+    pub fn has(&self, variant: &str) -> bool {
+        self.variants().any(|own| own == variant)
+    }
+
+    /// Its variants.
+    pub fn variants(&self) -> impl Iterator<Item = &str> {
+        self.schemes.iter().map(|(variant, _)| variant.as_str())
     }
 
     /// A variant's name in papers.
-    pub fn label<'a>(&self, variant: &'a str) -> &'a str {
-        self.schemes.iter().find(|(other, _)| *other == variant).map_or(variant, |(_, label)| label)
+    pub fn label<'a>(&'a self, variant: &'a str) -> &'a str {
+        self.schemes.iter().find(|(other, _)| other == variant).map_or(variant, |(_, label)| label)
     }
 
     /// Checks that so many seeds decide the experiment's claims: at least as many as this effort
@@ -152,22 +213,22 @@ impl Experiment {
     /// [`Error::Scenario`] if the scenario's text or one of its points is wrong, and the errors of
     /// [`design`](crate::design()).
     pub fn prepare(
-        &'static self,
+        &self,
         runs: Runs,
         seeds: Option<(u64, u64)>,
         estimate: bool,
-    ) -> Result<Prepared, Error> {
-        let scenario = Scenario::parse(self.scenario, self.text)?;
-        let values = runs.loads.iter().map(|(_, value)| value.to_string()).collect();
+    ) -> Result<Prepared<'_>, Error> {
+        let scenario = Scenario::parse(&self.scenario, &self.text)?;
+        let values: Vec<String> = runs.loads.iter().map(|(_, value)| value.clone()).collect();
         let request = Request {
             grid: self
                 .load_key
-                .map(|key| Axis { key: key.to_string(), values })
-                .into_iter()
+                .iter()
+                .map(|key| Axis { key: key.clone(), values: values.clone() })
                 .collect(),
             seeds: Some(seeds.unwrap_or(runs.seeds)),
-            variants: self.schemes.iter().map(|(variant, _)| variant.to_string()).collect(),
-            set: runs.set.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+            variants: self.variants().map(String::from).collect(),
+            set: runs.set.0.clone(),
             skip_invalid: false,
             estimate,
         };
@@ -176,7 +237,7 @@ impl Experiment {
     }
 }
 
-impl Prepared {
+impl Prepared<'_> {
     /// Returns the complete runs of these points in a sweep's folder, whatever their seeds. A
     /// folder without a readable sweep of this version has none.
     ///
@@ -187,9 +248,9 @@ impl Prepared {
         let mut arms = Vec::new();
         for point in &self.design.sweep.points {
             let value = |key: &str| point.values.get(key).map(String::as_str);
-            let of_load = self.of.load_key.and_then(value);
+            let of_load = self.of.load_key.as_deref().and_then(value);
             let load =
-                self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == *value));
+                self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == value));
             let variant = value(VARIANT).unwrap_or_default().to_string();
             let points = old.iter().flat_map(|old| &old.points);
             let mut there = points
@@ -223,7 +284,7 @@ impl Prepared {
             arm.planned.retain(|seed| is_shared(*seed));
             arm.runs.retain(|run| is_shared(run.seed));
         }
-        Ok(Found { name: self.of.name, left_out: None, arms })
+        Ok(Found { name: self.of.name.clone(), left_out: None, arms })
     }
 
     /// The links that fail, as the first finished run in the folder has them.

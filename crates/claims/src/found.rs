@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use millpond_results::{Ordered, Summary};
 
+/// A variant, and the variant that it is compared with or that stands in its place.
+pub type Off = (String, String);
+
 /// One scheme at one load: what there is of it.
 #[derive(Clone, Debug, Default)]
 pub struct Arm {
@@ -49,16 +52,16 @@ impl Run {
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The experiment.
-    pub name: &'static str,
+    pub name: String,
     /// Why nothing was to be run.
-    pub left_out: Option<&'static str>,
+    pub left_out: Option<String>,
     /// Every scheme at every load.
     pub arms: Vec<Arm>,
 }
 
 impl Found {
     /// With the runs of the second variant of each pair in the place of the first one's.
-    pub fn without(&self, pairs: &[(&'static str, &'static str)]) -> Found {
+    pub fn without(&self, pairs: &[Off]) -> Found {
         let stand_in = |arm: &Arm| {
             let Some((_, off)) = pairs.iter().find(|(on, _)| *on == arm.variant) else {
                 return arm.clone();

@@ -16,7 +16,7 @@ impl Recorded {
     pub fn exhibit(&self, paper: &Paper, reproduction: Option<&Reproduction>) -> Exhibit {
         let recorded = || {
             let (version, effort) = (&self.version, &self.effort);
-            let mut of = Reproduction::new(paper.name, paper.title, version, effort);
+            let mut of = Reproduction::new(&paper.name, &paper.title, version, effort);
             of.claims = self.claims.clone();
             let nothing = Found::default();
             let shown = paper.experiments.iter().map(|one| one.shown(&[], &nothing, ""));
@@ -48,11 +48,12 @@ mod tests {
     use super::*;
     use crate::papers;
     use millpond_results::Verdict;
+    use std::sync::Arc;
 
     #[test]
     fn the_gallery_has_every_recorded_claim_of_every_paper() {
-        let of = |paper: &&Paper| {
-            let recorded = Recorded::find(paper, paper.name).unwrap();
+        let of = |paper: &Arc<Paper>| {
+            let recorded = Recorded::find(paper, &paper.name).unwrap();
             (recorded.exhibit(paper, None), recorded)
         };
         let all: Vec<(Exhibit, Recorded)> = papers().iter().map(of).collect();

@@ -5,7 +5,7 @@
 use crate::baseline::Baseline;
 use crate::claim::Claim;
 use crate::experiment::{Effort, Experiment};
-use crate::found::{Arm, Found};
+use crate::found::{Arm, Found, Off};
 use crate::measure::Measured;
 use crate::paper::Paper;
 use crate::spread::spread;
@@ -32,7 +32,8 @@ impl Claim {
             Effort::Full => None,
             Effort::Quick => self
                 .quick
-                .or(found.left_out)
+                .as_ref()
+                .or(found.left_out.as_ref())
                 .map(|why| format!("--quick does not decide this: {why}")),
         };
         let absent = match experiment.world {
@@ -45,17 +46,17 @@ impl Claim {
         let decidable = undecided.map_or_else(|| has_seeds(experiment, found, effort), Err);
         let measured = decidable.clone().and_then(|()| self.measure.of(experiment, found));
         let absolute =
-            measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper.number()));
+            measured.as_ref().ok().and_then(|_| self.measure.absolute(found, self.paper));
         let id = format!("{}-{}", paper.name, self.id);
         let judged = Judged {
             id,
             world: experiment.world,
-            scenario: experiment.scenario.to_string(),
+            scenario: experiment.scenario.clone(),
             absolute,
             counted: self.measure.counted(experiment, found),
             ..self.rows(experiment)
         };
-        let mut judged = self.judged(judged, measured, self.note);
+        let mut judged = self.judged(judged, measured, &self.note);
         if judged.measured.is_some() {
             judged.spread(spread(&self.measure, experiment, found));
             judged.best_of = self.measure.points(found);
@@ -75,7 +76,7 @@ impl Claim {
     ) -> Judged {
         let pairs = match paper.baselines.of(experiment, self) {
             Baseline::Variants(pairs) => pairs,
-            Baseline::None(why) => return Judged { baseline_note: why.to_string(), ..judged },
+            Baseline::None(why) => return Judged { baseline_note: why, ..judged },
             Baseline::Missing => {
                 return Judged {
                     baseline_note: "its paper names no baseline for it".to_string(),
@@ -83,7 +84,7 @@ impl Claim {
                 };
             }
         };
-        let place = |(on, off): &(&str, &str)| {
+        let place = |(on, off): &Off| {
             format!("{} in the place of {}", experiment.label(off), experiment.label(on))
         };
         let words = pairs.iter().map(place).collect::<Vec<_>>().join(", ");
@@ -93,12 +94,12 @@ impl Claim {
         match self.measure.of(experiment, &found.without(&pairs)) {
             Ok((measured, _)) => Judged {
                 baseline: match self.measure.compares_itself(&pairs)
-                    && self.accept.contains(&Some(0.0))
+                    && self.accept().contains(&Some(0.0))
                 {
                     // An interval that ends at 0 asks for a direction, and a comparison with itself
                     // has none.
                     true => Verdict::Fails,
-                    false => Verdict::of(self.accept, measured),
+                    false => Verdict::of(self.accept(), measured),
                 },
                 baseline_measured: Some(measured).filter(|measured| measured.is_finite()),
                 baseline_note: words,
@@ -110,20 +111,19 @@ impl Claim {
 
     /// The rows of the claim's experiment that decide it.
     fn rows(&self, experiment: &Experiment) -> Judged {
-        let (variants, load) = self.measure.needs();
-        let schemes =
-            variants.iter().map(|variant| experiment.label(variant).to_string()).collect();
-        Judged { experiment: experiment.name.to_string(), schemes, load, ..Judged::default() }
+        let labels = self.measure.schemes().map(|variant| experiment.label(variant).to_string());
+        let (schemes, load) = (labels.collect(), self.measure.load);
+        Judged { experiment: experiment.name.clone(), schemes, load, ..Judged::default() }
     }
 
     /// Fills in a claim's words, and what was measured.
     fn judged(&self, judged: Judged, measured: Measured, note: &str) -> Judged {
         let mut judged = Judged {
-            source: self.source.to_string(),
-            statement: self.statement.to_string(),
-            kind: self.kind(),
-            paper: self.paper.number(),
-            accept: self.accept,
+            source: self.source.clone(),
+            statement: self.statement.clone(),
+            kind: self.kind,
+            paper: self.paper,
+            accept: self.accept(),
             unit: self.measure.unit().to_string(),
             ..judged
         };
@@ -136,7 +136,7 @@ impl Claim {
             }
             Err(why) => notes.push(why),
         }
-        notes.extend(self.paper.how());
+        notes.extend(self.origin());
         notes.push(note.to_string());
         notes.retain(|note| !note.is_empty());
         judged.note = notes.join("; ");
@@ -153,27 +153,25 @@ fn has_seeds(experiment: &Experiment, found: &Found, effort: Effort) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::Value;
     use crate::measure::tests::{EXPERIMENT, PAPER, arm, found, less};
     use crate::statistic::Statistic;
     use millpond_results::{ClaimKind, IntervalKind, Noise};
 
     #[test]
     fn a_claim_holds_fails_or_says_why_not() {
-        let claim = |accept, paper, quick| Claim {
-            id: "S1",
-            source: "x",
-            statement: "y",
+        let claim = |at_most, paper, quick: Option<&str>| Claim {
+            id: "S1".into(),
             paper,
-            accept,
+            at_most,
             measure: less(Statistic::Mean),
-            quick,
-            note: "n",
+            quick: quick.map(String::from),
+            note: "n".into(),
+            ..Claim::default()
         };
         let (a, b) = ([(1.0, 3.0), (1.0, 3.0)], [(2.0, 8.0), (2.0, 8.0)]);
         let found = found(vec![arm("a", 90.0, &a), arm("b", 90.0, &b)]);
         let judged = |claim: Claim, effort| claim.judge(&PAPER, &EXPERIMENT, &found, effort);
-        let held = judged(claim([None, Some(-40.0)], Value::Published(-58.0), None), Effort::Full);
+        let held = judged(claim(Some(-40.0), Some(-58.0), None), Effort::Full);
         assert_eq!(
             (held.status, held.measured, held.paper),
             (Verdict::Holds, Some(-50.0), Some(-58.0))
@@ -189,15 +187,13 @@ mod tests {
             (absolute.measured, absolute.against, absolute.unit.as_str()),
             (1e6, Some(2e6), "us")
         );
-        let failed = judged(
-            claim([None, Some(-60.0)], Value::Derived(-70.0, "by hand"), None),
-            Effort::Full,
-        );
+        let (kind, how) = (ClaimKind::Derived, Some("by hand".to_string()));
+        let derived = Claim { kind, how, ..claim(Some(-60.0), Some(-70.0), None) };
+        let failed = judged(derived, Effort::Full);
         assert_eq!(failed.status, Verdict::Fails);
         assert!(failed.note.contains("the paper's number is derived: by hand"), "{}", failed.note);
-        assert_eq!(judged(claim([None, None], Value::Shape, None), Effort::Full).paper, None);
-        let quick =
-            judged(claim([None, Some(-40.0)], Value::Shape, Some("too short")), Effort::Quick);
+        assert_eq!(judged(claim(None, None, None), Effort::Full).paper, None);
+        let quick = judged(claim(Some(-40.0), None, Some("too short")), Effort::Quick);
         assert_eq!(
             (quick.status, quick.measured, quick.absolute),
             (Verdict::NotEvaluated, None, None)
@@ -207,40 +203,29 @@ mod tests {
             "{}",
             quick.note
         );
-        assert_eq!(
-            judged(claim([None, Some(-40.0)], Value::Shape, None), Effort::Quick).status,
-            Verdict::Holds
-        );
+        assert_eq!(judged(claim(Some(-40.0), None, None), Effort::Quick).status, Verdict::Holds);
     }
 
-    const fn of(paper: Value) -> Claim {
-        let (accept, measure) = ([None, Some(-40.0)], less(Statistic::Mean));
-        Claim {
-            id: "S1",
-            source: "x",
-            statement: "y",
-            paper,
-            accept,
-            measure,
-            quick: None,
-            note: "",
-        }
+    fn shape() -> Claim {
+        let (id, measure) = ("S1".into(), less(Statistic::Mean));
+        Claim { id, at_most: Some(-40.0), measure, ..Claim::default() }
     }
 
     #[test]
     fn a_claims_kind_goes_with_it_and_what_is_fitted_says_to_what() {
         let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
-        for (value, kind, number) in [
-            (Value::Published(-58.0), ClaimKind::Published, Some(-58.0)),
-            (Value::Released(-58.0), ClaimKind::Released, Some(-58.0)),
-            (Value::Shape, ClaimKind::Published, None),
-            (Value::Derived(-58.0, "by hand"), ClaimKind::Derived, Some(-58.0)),
-            (Value::Arithmetic, ClaimKind::Derived, None),
-            (Value::Fitted(-58.0, "the slope"), ClaimKind::Fitted, Some(-58.0)),
-            (Value::Remembered, ClaimKind::Remembered, None),
-            (Value::Ours, ClaimKind::Ours, None),
+        for (kind, number, how) in [
+            (ClaimKind::Published, Some(-58.0), None),
+            (ClaimKind::Released, Some(-58.0), None),
+            (ClaimKind::Published, None, None),
+            (ClaimKind::Derived, Some(-58.0), Some("by hand".to_string())),
+            (ClaimKind::Derived, None, None),
+            (ClaimKind::Fitted, Some(-58.0), Some("the slope".to_string())),
+            (ClaimKind::Remembered, None, None),
+            (ClaimKind::Ours, None, None),
         ] {
-            let judged = of(value).judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
+            let claim = Claim { kind, paper: number, how, ..shape() };
+            let judged = claim.judge(&PAPER, &EXPERIMENT, &both, Effort::Full);
             assert_eq!((judged.kind, judged.paper, judged.status), (kind, number, Verdict::Holds));
             let is_told = judged.note.contains("the slope was fitted to this number");
             assert_eq!(is_told, kind == ClaimKind::Fitted, "{}", judged.note);
@@ -252,7 +237,7 @@ mod tests {
         let mean = |of: &[f64]| of.iter().map(|mean| (*mean, 1.0)).collect::<Vec<_>>();
         let judged = |a: &[f64], b: &[f64]| {
             let found = found(vec![arm("a", 90.0, &mean(a)), arm("b", 90.0, &mean(b))]);
-            of(Value::Shape).judge(&PAPER, &EXPERIMENT, &found, Effort::Full)
+            shape().judge(&PAPER, &EXPERIMENT, &found, Effort::Full)
         };
         let agreed = judged(&[1.0, 1.0], &[2.0, 4.0]);
         assert_eq!((agreed.interval, agreed.noise), (Some([-75.0, -50.0]), Noise::Agreed));
@@ -270,9 +255,9 @@ mod tests {
     fn a_claim_that_holds_without_its_mechanism_is_flagged() {
         let both = found(vec![arm("a", 90.0, &[(1.0, 3.0); 2]), arm("b", 90.0, &[(2.0, 8.0); 2])]);
         let judged = |accept| {
-            Claim { accept, ..of(Value::Shape) }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full)
+            Claim { at_most: accept, ..shape() }.judge(&PAPER, &EXPERIMENT, &both, Effort::Full)
         };
-        let strict = judged([None, Some(-40.0)]);
+        let strict = judged(Some(-40.0));
         assert_eq!(
             (strict.status, strict.baseline, strict.baseline_measured),
             (Verdict::Holds, Verdict::Fails, Some(0.0))
@@ -281,14 +266,14 @@ mod tests {
             (strict.baseline_note.as_str(), strict.holds_anyway()),
             ("B in the place of A", false)
         );
-        let direction = judged([None, Some(0.0)]);
+        let direction = judged(Some(0.0));
         assert_eq!((direction.baseline, direction.holds_anyway()), (Verdict::Fails, false));
-        let weak = judged([None, Some(5.0)]);
+        let weak = judged(Some(5.0));
         assert_eq!(
             (weak.status, weak.baseline, weak.holds_anyway()),
             (Verdict::Holds, Verdict::Holds, true)
         );
-        let open = Claim { quick: Some("too short"), ..of(Value::Shape) };
+        let open = Claim { quick: Some("too short".into()), ..shape() };
         let open = open.judge(&PAPER, &EXPERIMENT, &both, Effort::Quick);
         assert_eq!((open.baseline, open.holds_anyway()), (Verdict::NotEvaluated, false));
     }
@@ -296,7 +281,7 @@ mod tests {
     #[test]
     fn fewer_seeds_than_an_experiment_has_decide_nothing() {
         let one = found(vec![arm("a", 90.0, &[(1.0, 3.0)]), arm("b", 90.0, &[(2.0, 8.0)])]);
-        let judged = of(Value::Shape).judge(&PAPER, &EXPERIMENT, &one, Effort::Full);
+        let judged = shape().judge(&PAPER, &EXPERIMENT, &one, Effort::Full);
         assert_eq!((judged.status, judged.measured), (Verdict::NotEvaluated, None));
         assert_eq!(judged.note, "1 seed of the 2 that experiment x needs");
     }

@@ -6,208 +6,250 @@
 mod finding;
 
 use crate::experiment::Experiment;
-use crate::found::{Arm, Found};
-use crate::lists::{list, lists};
+use crate::found::{Arm, Found, Off};
 use crate::statistic::Statistic;
-use finding::{
-    Cells, best, best_of, best_pair, beyond, cells, change, each, furthest, growth, is_thin,
-    lowest, mean_of, median, median_part, order, paired, part, plain, ratio, runs,
-};
+use finding::{Cells, Side, seeds, span};
 use millpond_results::{Absolute, Counted};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
 
-/// How a claim is measured. The schemes (`of`, `than`, `groups`) are variants of the experiment's
-/// scenario.
-#[allow(missing_docs, reason = "a field means the same in every measure")]
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
-pub enum Measure {
+/// The operation of a measure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
     /// How much less or more one scheme's statistic is than another's, of the means over seeds: −40
     /// is 40 % less.
-    Change {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        of: &'static str,
-        than: &'static str,
-    },
+    #[default]
+    Change,
     /// The same of each seed; of these changes, the median.
-    Paired {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        of: &'static str,
-        than: &'static str,
-    },
+    Paired,
     /// The same of means over seeds at the load where it is lowest; its cost in another statistic
     /// there is reported beside.
-    Best {
-        experiment: &'static str,
-        statistic: Statistic,
-        beside: Statistic,
-        of: &'static str,
-        than: &'static str,
-    },
+    Best,
     /// The lowest of several such changes, each of one scheme against another.
-    BestOf {
-        experiment: &'static str,
-        statistic: Statistic,
-        #[serde(deserialize_with = "list")]
-        pairs: &'static [(&'static str, &'static str)],
-    },
+    BestOf,
     /// One scheme's statistic, of the mean over seeds, as a part of a number.
-    Part {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        of: &'static str,
-        /// The number, in the statistic's unit.
-        whole: f64,
-    },
+    Part,
     /// One scheme's statistic as it is, of the mean over seeds.
-    Plain { experiment: &'static str, load: f64, statistic: Statistic, of: &'static str },
+    Plain,
     /// One scheme's statistic as a part of a number, of the median over seeds.
-    Median {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        of: &'static str,
-        whole: f64,
-    },
+    Median,
     /// One statistic of a scheme as a part of another, of the means over seeds.
-    Ratio {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        over: Statistic,
-        of: &'static str,
-    },
+    Ratio,
     /// One scheme's statistic at one load as a part of that at another, of the means over seeds.
-    Growth { experiment: &'static str, statistic: Statistic, of: &'static str, from: f64, to: f64 },
+    Growth,
     /// How many microseconds one scheme's statistic is above another's, of the means over seeds.
-    Beyond {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        of: &'static str,
-        than: &'static str,
-    },
+    Beyond,
     /// The share of seeds in which the schemes of each group are below those of the next one.
-    /// `slack` gives, for each step, the factor that the next one is multiplied with before.
-    Order {
-        experiment: &'static str,
-        load: f64,
-        statistic: Statistic,
-        #[serde(deserialize_with = "lists")]
-        groups: &'static [&'static [&'static str]],
-        #[serde(default, deserialize_with = "list")]
-        slack: &'static [f64],
-    },
-    /// The share of the published cells (scheme × load × mean and p99) that ours are within this
+    Order,
+    /// The share of the published cells (scheme × load × mean and p99) that ours are within a
     /// factor of.
-    Cells { experiment: &'static str, factor: f64 },
+    Cells,
     /// The largest difference over all loads between two schemes' means over seeds.
-    Furthest {
-        experiment: &'static str,
-        statistic: Statistic,
-        of: &'static str,
-        than: &'static str,
-    },
+    Furthest,
+}
+
+impl Kind {
+    /// The fields that a measure has, `slack` if it is given.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Kind::Change | Kind::Paired | Kind::Beyond => {
+                &["experiment", "load", "statistic", "of", "than"]
+            }
+            Kind::Best => &["experiment", "statistic", "beside", "of", "than"],
+            Kind::BestOf => &["experiment", "statistic", "pairs"],
+            Kind::Part | Kind::Median => &["experiment", "load", "statistic", "of", "whole"],
+            Kind::Plain => &["experiment", "load", "statistic", "of"],
+            Kind::Ratio => &["experiment", "load", "statistic", "over", "of"],
+            Kind::Growth => &["experiment", "statistic", "of", "from", "to"],
+            Kind::Order => &["experiment", "load", "statistic", "groups", "slack"],
+            Kind::Cells => &["experiment", "factor"],
+            Kind::Furthest => &["experiment", "statistic", "of", "than"],
+        }
+    }
+}
+
+/// How a claim is measured. Fields that its kind does not have are empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(remote = "Self", default)]
+pub struct Measure {
+    /// The operation.
+    pub kind: Kind,
+    /// The experiment that it is of.
+    pub experiment: String,
+    /// The load that it is at.
+    pub load: Option<f64>,
+    /// The number of runs that it is of.
+    pub statistic: Statistic,
+    /// A scheme: a variant of the experiment's scenario.
+    pub of: String,
+    /// The scheme that it is compared with.
+    pub than: String,
+    /// The statistic that is reported beside the best.
+    pub beside: Statistic,
+    /// The statistic that another is a part of.
+    pub over: Option<Statistic>,
+    /// Schemes, each with the one that it is compared with.
+    pub pairs: Vec<Off>,
+    /// Schemes in an order.
+    pub groups: Vec<Vec<String>>,
+    /// For each step of the order, the factor that the next group is multiplied with before.
+    pub slack: Vec<f64>,
+    /// The number that a statistic is a part of, in the statistic's unit.
+    pub whole: Option<f64>,
+    /// The first load of a growth.
+    pub from: f64,
+    /// The last one.
+    pub to: f64,
+    /// How far from a published cell ours may be.
+    pub factor: f64,
+}
+
+impl<'de> Deserialize<'de> for Measure {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Measure, D::Error> {
+        let table = toml::Table::deserialize(from)?;
+        let wrong = |error: toml::de::Error| D::Error::custom(error.message());
+        let kind = table.get("kind").ok_or_else(|| D::Error::missing_field("kind"))?.clone();
+        let fields = kind.try_into::<Kind>().map_err(wrong)?.fields();
+        if let Some(key) = table.keys().find(|key| *key != "kind" && !fields.contains(&&***key)) {
+            return Err(D::Error::unknown_field(key, fields));
+        }
+        if let Some(&field) = fields.iter().find(|f| **f != "slack" && !table.contains_key(**f)) {
+            return Err(D::Error::missing_field(field));
+        }
+        Measure::deserialize(table).map_err(wrong)
+    }
 }
 
 /// A measured number and how it came about, or why there is none.
 pub type Measured = Result<(f64, String), String>;
 
-impl Measure {
-    /// The experiment that it is of.
-    pub fn experiment(&self) -> &'static str {
-        match *self {
-            Measure::Change { experiment, .. }
-            | Measure::Paired { experiment, .. }
-            | Measure::Best { experiment, .. }
-            | Measure::BestOf { experiment, .. }
-            | Measure::Part { experiment, .. }
-            | Measure::Plain { experiment, .. }
-            | Measure::Median { experiment, .. }
-            | Measure::Ratio { experiment, .. }
-            | Measure::Growth { experiment, .. }
-            | Measure::Beyond { experiment, .. }
-            | Measure::Order { experiment, .. }
-            | Measure::Cells { experiment, .. }
-            | Measure::Furthest { experiment, .. } => experiment,
-        }
-    }
+/// The point of a sweep where a change is lowest.
+struct Best<'a> {
+    change: f64,
+    sides: [Side<'a>; 2],
+    /// The changes of each pair, at all points.
+    all: Vec<String>,
+}
 
-    /// The schemes that it is of, and the load where it is of one.
-    pub fn needs(&self) -> (Vec<&'static str>, Option<f64>) {
-        match *self {
-            Measure::Change { of, than, load, .. }
-            | Measure::Paired { of, than, load, .. }
-            | Measure::Beyond { of, than, load, .. } => (vec![of, than], Some(load)),
-            Measure::Part { of, load, .. }
-            | Measure::Plain { of, load, .. }
-            | Measure::Median { of, load, .. }
-            | Measure::Ratio { of, load, .. } => (vec![of], Some(load)),
-            Measure::Order { groups, load, .. } => {
-                (groups.iter().copied().flatten().copied().collect(), Some(load))
-            }
-            Measure::Cells { .. } => (Vec::new(), None),
-            Measure::Growth { of, .. } => (vec![of], None),
-            Measure::Best { of, than, .. } | Measure::Furthest { of, than, .. } => {
-                (vec![of, than], None)
-            }
-            Measure::BestOf { pairs, .. } => {
-                (pairs.iter().flat_map(|&(of, than)| [of, than]).collect(), None)
-            }
-        }
+impl Measure {
+    /// The schemes that it is of.
+    pub fn schemes(&self) -> impl Iterator<Item = &str> {
+        let pairs = self.pairs.iter().flat_map(|(of, than)| [of, than]);
+        let single = [&self.of, &self.than].into_iter().filter(|name| !name.is_empty());
+        self.groups.iter().flatten().chain(pairs).chain(single).map(String::as_str)
     }
 
     /// The schemes whose mechanism it is about: not those that they are compared with.
-    pub fn subjects(&self, experiment: &Experiment) -> Vec<&'static str> {
-        match *self {
-            Measure::Change { of, .. }
-            | Measure::Paired { of, .. }
-            | Measure::Best { of, .. }
-            | Measure::Part { of, .. }
-            | Measure::Plain { of, .. }
-            | Measure::Median { of, .. }
-            | Measure::Ratio { of, .. }
-            | Measure::Growth { of, .. }
-            | Measure::Beyond { of, .. }
-            | Measure::Furthest { of, .. } => vec![of],
-            Measure::BestOf { pairs, .. } => pairs.iter().map(|(of, _)| *of).collect(),
-            Measure::Order { groups, .. } => groups.iter().copied().flatten().copied().collect(),
-            Measure::Cells { .. } => {
-                experiment.published.iter().map(|curve| curve.variant).collect()
+    pub fn subjects<'a>(&'a self, experiment: &'a Experiment) -> Vec<&'a str> {
+        if self.kind == Kind::Cells {
+            return experiment.published.iter().map(|curve| curve.variant.as_str()).collect();
+        }
+        let ordered = self.groups.iter().flatten().map(String::as_str);
+        let compared = self.compared().map(|(of, _)| of).filter(|of| !of.is_empty());
+        ordered.chain(compared).collect()
+    }
+
+    /// The numbers of runs that it is of.
+    pub fn statistics(&self) -> impl Iterator<Item = &Statistic> {
+        let beside = Some(&self.beside).filter(|_| self.kind == Kind::Best);
+        std::iter::once(&self.statistic).chain(&self.over).chain(beside)
+    }
+
+    /// Each scheme with the one that it is compared with.
+    fn compared(&self) -> impl Iterator<Item = (&str, &str)> {
+        let single = self.pairs.is_empty().then_some((self.of.as_str(), self.than.as_str()));
+        self.pairs.iter().map(|(of, than)| (of.as_str(), than.as_str())).chain(single)
+    }
+
+    /// The number that is measured, and the one that it is set against.
+    fn sides<'a>(&'a self, of: &'a str, than: &'a str, load: f64) -> [Side<'a>; 2] {
+        let side = |statistic, variant, load| Side { statistic, variant, load };
+        let own = &self.statistic;
+        match self.kind {
+            Kind::Growth => [side(own, of, self.to), side(own, of, self.from)],
+            Kind::Ratio => [side(own, of, load), side(self.over.as_ref().unwrap_or(own), of, load)],
+            _ => [side(own, of, load), side(own, than, load)],
+        }
+    }
+
+    /// The sides that decide it.
+    fn decided<'a>(&'a self, found: &'a Found) -> Result<[Side<'a>; 2], String> {
+        match self.is_of_best() {
+            true => Ok(self.best(found)?.sides),
+            false => Ok(self.sides(&self.of, &self.than, self.load.unwrap_or_default())),
+        }
+    }
+
+    fn is_of_best(&self) -> bool {
+        matches!(self.kind, Kind::Best | Kind::BestOf)
+    }
+
+    /// Both sides at each load of the first scheme.
+    fn at_loads<'a>(
+        &'a self,
+        found: &'a Found,
+        of: &'a str,
+        than: &'a str,
+    ) -> impl Iterator<Item = [Side<'a>; 2]> {
+        let arms = found.arms.iter().filter(move |arm| arm.variant == of);
+        arms.map(move |arm| self.sides(of, than, arm.load))
+    }
+
+    /// The lowest change of its pairs over the loads.
+    fn best<'a>(&'a self, found: &'a Found) -> Result<Best<'a>, String> {
+        let (mut best, mut all): (Option<(f64, [Side<'_>; 2])>, _) = (None, Vec::new());
+        for (of, than) in self.compared() {
+            let (mut lowest, mut changes): (Option<(f64, [Side<'_>; 2])>, _) = (None, Vec::new());
+            for sides in self.at_loads(found, of, than) {
+                let load = sides[0].load;
+                if finding::is_thin(found, &sides)? {
+                    changes.push(format!(
+                        "left out at {load}, where fewer than ten samples exceed the percentile"
+                    ));
+                    continue;
+                }
+                let (change, _) = finding::change(found, &sides)?;
+                changes.push(format!("{change:+.0} % at {load}"));
+                if lowest.as_ref().is_none_or(|(least, _)| change < *least) {
+                    lowest = Some((change, sides));
+                }
+            }
+            let (change, sides) = lowest.ok_or_else(|| match changes.first() {
+                Some(_) => "at every point fewer than ten samples exceed the percentile".into(),
+                None => format!("{of} is not run with this effort"),
+            })?;
+            let changes = changes.join(", ");
+            all.push(match self.kind {
+                Kind::BestOf => format!("{of} against {than}: {changes}"),
+                _ => changes,
+            });
+            if best.as_ref().is_none_or(|(least, _)| change < *least) {
+                best = Some((change, sides));
             }
         }
+        let (change, sides) = best.ok_or("there is nothing to compare")?;
+        Ok(Best { change, sides, all })
     }
 
     /// Points of a sweep of which it takes the best, without those that are left out; `None` where
     /// it is of one point.
     pub fn points(&self, found: &Found) -> Option<u32> {
-        let counted = |statistic: Statistic, of: &str, than: &str| {
-            let loads = found.arms.iter().filter(|arm| arm.variant == of).map(|arm| arm.load);
-            loads.filter(|load| is_thin(found, statistic, *load, of, than) == Ok(false)).count()
-                as u32
-        };
-        match *self {
-            Measure::Best { statistic, of, than, .. } => Some(counted(statistic, of, than)),
-            Measure::BestOf { statistic, pairs, .. } => {
-                Some(pairs.iter().map(|(of, than)| counted(statistic, of, than)).sum())
-            }
-            _ => None,
-        }
+        let counted = self.compared().flat_map(|(of, than)| self.at_loads(found, of, than));
+        let counted = counted.filter(|sides| finding::is_thin(found, sides) == Ok(false));
+        self.is_of_best().then(|| counted.count() as u32)
     }
 
     /// The cases of a share of cases, and how many `found` has.
     pub fn counted(&self, experiment: &Experiment, found: &Found) -> Option<Counted> {
-        let (unit, of) = match *self {
-            Measure::Order { load, groups, .. } => {
-                ("seeds", runs(found, groups[0][0], load).ok().map(|runs| runs.len()))
+        let (unit, of) = match self.kind {
+            Kind::Order => {
+                let [first, _] = self.sides(self.groups[0].first()?, "", self.load?);
+                ("seeds", first.runs(found).ok().map(|runs| runs.len()))
             }
-            Measure::Cells { factor, .. } => {
-                ("cells", Cells::of(experiment, found, factor).ok().map(|cells| cells.all))
+            Kind::Cells => {
+                let cells = Cells::of(experiment, found, self.factor).ok();
+                ("cells", cells.map(|cells| cells.all))
             }
             _ => return None,
         };
@@ -217,19 +259,25 @@ impl Measure {
     /// The least share of flows or queries that completed, among the schemes and loads that decide
     /// it; `None` where so many did that the others hardly move it, or where it is of neither.
     pub fn completed(&self, experiment: &Experiment, found: &Found) -> Option<f64> {
-        let (variants, loads) = self.deciding(found);
-        let is_deciding = |arm: &&Arm| match self {
-            Measure::Cells { .. } => {
+        let decided = self.decided(found);
+        let is_deciding = |arm: &&Arm| match (self.kind, &decided) {
+            (Kind::Cells, _) => {
                 let curves = experiment.published.iter();
                 let mut of_arm = curves.filter(|curve| curve.variant == arm.variant);
                 of_arm.any(|curve| curve.loads.contains(&arm.load))
             }
-            _ => {
-                (variants.is_empty() || variants.contains(&arm.variant.as_str()))
-                    && (loads.is_empty() || loads.contains(&arm.load))
+            (Kind::Order | Kind::Furthest, _) | (_, Err(_)) => {
+                self.schemes().any(|scheme| scheme == arm.variant)
+                    && self.load.is_none_or(|load| load == arm.load)
+            }
+            (_, Ok(sides)) => {
+                sides.iter().any(|side| side.variant == arm.variant && side.load == arm.load)
             }
         };
-        let statistics = self.statistics();
+        let statistics = match self.kind {
+            Kind::Cells => vec![&Statistic::Mean, &Statistic::P99],
+            _ => std::iter::once(&self.statistic).chain(&self.over).collect(),
+        };
         let share = |arm: &Arm, statistic: &Statistic| {
             let runs = arm.runs.iter().filter_map(|run| statistic.completed(run));
             let [completed, started] = runs.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
@@ -241,140 +289,42 @@ impl Measure {
         shares.min_by(f64::total_cmp)
     }
 
-    /// The schemes and the loads that decide it; empty: all.
-    fn deciding(&self, found: &Found) -> (Vec<&'static str>, Vec<f64>) {
-        let (variants, load) = self.needs();
-        match *self {
-            Measure::Best { statistic, of, than, .. } => {
-                let best = lowest(found, statistic, of, than);
-                (variants, best.map_or_else(|_| Vec::new(), |(_, load, _)| vec![load]))
-            }
-            Measure::BestOf { statistic, pairs, .. } => match best_pair(found, statistic, pairs) {
-                Ok((_, load, (of, than), _)) => (vec![of, than], vec![load]),
-                Err(_) => (variants, Vec::new()),
-            },
-            Measure::Growth { from, to, .. } => (variants, vec![from, to]),
-            _ => (variants, load.into_iter().collect()),
-        }
-    }
-
-    /// The numbers of runs that it is of.
-    fn statistics(&self) -> Vec<Statistic> {
-        match *self {
-            Measure::Change { statistic, .. }
-            | Measure::Paired { statistic, .. }
-            | Measure::Best { statistic, .. }
-            | Measure::BestOf { statistic, .. }
-            | Measure::Part { statistic, .. }
-            | Measure::Plain { statistic, .. }
-            | Measure::Median { statistic, .. }
-            | Measure::Growth { statistic, .. }
-            | Measure::Beyond { statistic, .. }
-            | Measure::Order { statistic, .. }
-            | Measure::Furthest { statistic, .. } => vec![statistic],
-            Measure::Ratio { statistic, over, .. } => vec![statistic, over],
-            Measure::Cells { .. } => vec![Statistic::Mean, Statistic::P99],
-        }
-    }
-
     /// Whether it compares a scheme with itself if the second of a pair stands in the place of the
     /// first: then it is exactly 0.
-    pub fn compares_itself(&self, pairs: &[(&str, &str)]) -> bool {
-        let stands_for =
-            |of: &str, than: &str| pairs.iter().any(|(on, off)| *on == of && *off == than);
-        match *self {
-            Measure::Change { of, than, .. }
-            | Measure::Paired { of, than, .. }
-            | Measure::Best { of, than, .. }
-            | Measure::Beyond { of, than, .. }
-            | Measure::Furthest { of, than, .. } => stands_for(of, than),
-            Measure::BestOf { pairs, .. } => pairs.iter().all(|(of, than)| stands_for(of, than)),
-            _ => false,
-        }
-    }
-
-    /// Whether it is an order of schemes.
-    pub fn is_order(&self) -> bool {
-        matches!(self, Measure::Order { .. })
+    pub fn compares_itself(&self, pairs: &[Off]) -> bool {
+        let stands_for = |(of, than): (&str, &str)| {
+            pairs.iter().any(|(on, off)| on.as_str() == of && off.as_str() == than)
+        };
+        self.groups.is_empty() && self.compared().all(stands_for)
     }
 
     /// The unit of its number.
     pub fn unit(&self) -> &'static str {
-        match self {
-            Measure::Beyond { .. } => "us",
-            Measure::Plain { statistic, .. } => statistic.unit(),
+        match self.kind {
+            Kind::Beyond => "us",
+            Kind::Plain => self.statistic.unit(),
             _ => "percent",
-        }
-    }
-
-    /// The statistic, scheme and load of a measure that is a part of a given number, and that
-    /// number.
-    pub fn of_whole(&self) -> Option<(Statistic, &'static str, f64, f64)> {
-        match *self {
-            Measure::Part { load, statistic, of, whole, .. }
-            | Measure::Median { load, statistic, of, whole, .. } => {
-                Some((statistic, of, load, whole))
-            }
-            _ => None,
         }
     }
 
     /// The numbers behind a relative one: ours, and what it is set against. `paper` is the
     /// published one, in percent.
     pub fn absolute(&self, found: &Found, paper: Option<f64>) -> Option<Absolute> {
-        let with = |statistic: Statistic, measured: f64, against: Option<f64>| {
-            let unit = statistic.unit().to_string();
-            Some(Absolute { unit, paper: None, measured, against })
-        };
-        let means = |statistic: Statistic, load: f64, of: &str, than: &str| {
-            let mean = |variant| mean_of(statistic, runs(found, variant, load).ok()?, variant).ok();
-            with(statistic, mean(of)?, Some(mean(than)?))
-        };
-        let middle = |statistic: Statistic, load: f64, of: &str| {
-            let values = each(statistic, runs(found, of, load).ok()?, of).ok()?;
-            Some(median(values.into_iter().map(|(_, value)| value).collect()))
-        };
-        let of_whole = |statistic: Statistic, measured: f64, whole: f64| {
-            Some(Absolute {
-                paper: paper.map(|percent| percent / 100.0 * whole),
-                ..with(statistic, measured, None)?
-            })
-        };
-        match *self {
-            Measure::Change { load, statistic, of, than, .. }
-            | Measure::Beyond { load, statistic, of, than, .. } => means(statistic, load, of, than),
-            Measure::Best { statistic, of, than, .. } => {
-                let (_, load, _) = lowest(found, statistic, of, than).ok()?;
-                means(statistic, load, of, than)
-            }
-            Measure::BestOf { statistic, pairs, .. } => {
-                let (_, load, (of, than), _) = best_pair(found, statistic, pairs).ok()?;
-                means(statistic, load, of, than)
-            }
-            Measure::Paired { load, statistic, of, than, .. } => {
-                with(statistic, middle(statistic, load, of)?, Some(middle(statistic, load, than)?))
-            }
-            Measure::Part { load, statistic, of, whole, .. } => of_whole(
-                statistic,
-                mean_of(statistic, runs(found, of, load).ok()?, of).ok()?,
-                whole,
-            ),
-            Measure::Median { load, statistic, of, whole, .. } => {
-                of_whole(statistic, middle(statistic, load, of)?, whole)
-            }
-            Measure::Ratio { load, statistic, over, of, .. } => {
-                let mean = |statistic| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
-                with(statistic, mean(statistic)?, Some(mean(over)?))
-            }
-            Measure::Growth { statistic, of, from, to, .. } => {
-                let mean = |load| mean_of(statistic, runs(found, of, load).ok()?, of).ok();
-                with(statistic, mean(to)?, Some(mean(from)?))
-            }
-            Measure::Plain { .. }
-            | Measure::Order { .. }
-            | Measure::Cells { .. }
-            | Measure::Furthest { .. } => None,
+        if matches!(self.kind, Kind::Plain | Kind::Order | Kind::Cells | Kind::Furthest) {
+            return None;
         }
+        let [ours, theirs] = self.decided(found).ok()?;
+        let number = |side: &Side<'_>| match self.kind {
+            Kind::Median | Kind::Paired => Some(finding::median(side.values(found).ok()?)),
+            _ => side.mean(found).ok(),
+        };
+        let against = || if self.whole.is_some() { Some(None) } else { number(&theirs).map(Some) };
+        Some(Absolute {
+            unit: self.statistic.unit().to_string(),
+            paper: self.whole.zip(paper).map(|(whole, percent)| percent / 100.0 * whole),
+            measured: number(&ours)?,
+            against: against()?,
+        })
     }
 
     /// Returns the measured number in [`Measure::unit`], and its derivation in words.
@@ -383,38 +333,42 @@ impl Measure {
     /// The reason why the runs give no number: a run or a load is missing, a statistic has no
     /// value, or the number that others are compared to is zero.
     pub fn of(&self, experiment: &Experiment, found: &Found) -> Measured {
-        match *self {
-            Measure::Change { load, statistic, of, than, .. } => {
-                change(found, load, statistic, of, than)
+        let sides = self.sides(&self.of, &self.than, self.load.unwrap_or_default());
+        let whole = self.whole.unwrap_or(100.0);
+        match self.kind {
+            Kind::Change => finding::change(found, &sides),
+            Kind::Paired => finding::paired(found, &sides),
+            Kind::Best => {
+                let Best { change, sides, all } = self.best(found)?;
+                let load = sides[0].load;
+                let beside = sides.map(|side| Side { statistic: &self.beside, ..side });
+                let (cost, _) = finding::change(found, &beside)?;
+                let name = self.beside.name();
+                let all = all.join("; ");
+                Ok((change, format!("at {load}, where {name} changes by {cost:+.1} %; {all}")))
             }
-            Measure::Paired { load, statistic, of, than, .. } => {
-                paired(found, load, statistic, of, than)
+            Kind::BestOf => {
+                let Best { change, sides: [Side { variant, load, .. }, _], all } =
+                    self.best(found)?;
+                Ok((change, format!("{variant} at {load}; {}", all.join("; "))))
             }
-            Measure::Best { statistic, beside, of, than, .. } => {
-                best(found, statistic, beside, of, than)
+            Kind::Part | Kind::Plain => {
+                let n = sides[0].runs(found)?.len();
+                let mean = sides[0].mean(found)?;
+                Ok((self.whole.map_or(mean, |whole| mean / whole * 100.0), seeds(n)))
             }
-            Measure::BestOf { statistic, pairs, .. } => best_of(found, statistic, pairs),
-            Measure::Part { load, statistic, of, whole, .. } => {
-                part(found, load, statistic, of, whole)
+            Kind::Median => {
+                let values = sides[0].values(found)?.into_iter();
+                let parts: Vec<f64> = values.map(|value| value / whole * 100.0).collect();
+                let how = format!("median of {}: {} %", seeds(parts.len()), span(&parts));
+                Ok((finding::median(parts), how))
             }
-            Measure::Plain { load, statistic, of, .. } => plain(found, load, statistic, of),
-            Measure::Median { load, statistic, of, whole, .. } => {
-                median_part(found, load, statistic, of, whole)
-            }
-            Measure::Ratio { load, statistic, over, of, .. } => {
-                ratio(found, load, statistic, over, of)
-            }
-            Measure::Growth { statistic, of, from, to, .. } => {
-                growth(found, statistic, of, from, to)
-            }
-            Measure::Beyond { load, statistic, of, than, .. } => {
-                beyond(found, load, statistic, of, than)
-            }
-            Measure::Order { load, statistic, groups, slack, .. } => {
-                order(found, load, statistic, groups, slack)
-            }
-            Measure::Cells { factor, .. } => cells(experiment, found, factor),
-            Measure::Furthest { statistic, of, than, .. } => furthest(found, statistic, of, than),
+            Kind::Ratio => finding::ratio(found, &sides),
+            Kind::Growth => finding::growth(found, &sides),
+            Kind::Beyond => finding::beyond(found, &sides),
+            Kind::Order => finding::order(found, self),
+            Kind::Cells => finding::cells(experiment, found, self.factor),
+            Kind::Furthest => finding::furthest(found, self),
         }
     }
 }
@@ -428,42 +382,53 @@ pub(crate) mod tests {
     use crate::paper::Paper;
     use millpond_results::Status;
     use millpond_results::{Fct, Keep, Ordered, Summary, World};
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
-    const CURVE: [Published; 2] = [
+    pub fn pairs(pairs: &[(&str, &str)]) -> Vec<Off> {
+        pairs.iter().map(|(of, than)| (of.to_string(), than.to_string())).collect()
+    }
+
+    fn curve(variant: &str, loads: &[f64], mean_s: &[f64], p99_s: &[f64]) -> Published {
         Published {
-            variant: "a",
-            source: "x",
-            loads: &[50.0, 90.0],
-            mean_s: &[1.0, 2.0],
-            p99_s: &[3.0, 4.0],
+            variant: variant.into(),
+            source: "x".into(),
+            loads: loads.to_vec(),
+            mean_s: mean_s.to_vec(),
+            p99_s: p99_s.to_vec(),
+        }
+    }
+
+    pub static EXPERIMENT: LazyLock<Experiment> = LazyLock::new(|| Experiment {
+        name: "x".into(),
+        title: String::new(),
+        scenario: "x.toml".into(),
+        text: String::new(),
+        schemes: pairs(&[("a", "A"), ("b", "B")]),
+        load_axis: "load".into(),
+        load_key: Some("k".into()),
+        full: Runs {
+            loads: vec![(50.0, "1".into()), (90.0, "2".into())],
+            seeds: (1, 2),
+            ..Runs::default()
         },
-        Published { variant: "b", source: "x", loads: &[90.0], mean_s: &[4.0], p99_s: &[8.0] },
-    ];
-    pub const EXPERIMENT: Experiment = Experiment {
-        name: "x",
-        title: "",
-        scenario: "x.toml",
-        text: "",
-        schemes: &[("a", "A"), ("b", "B")],
-        load_axis: "load",
-        load_key: Some("k"),
-        full: Runs { loads: &[(50.0, "1"), (90.0, "2")], seeds: (1, 2), set: &[], note: "" },
-        quick: Err("too short"),
+        quick: Err("too short".into()),
         world: World::Sim,
         keep: Keep::Queries,
-        shows: &[],
-        published: &CURVE,
-    };
+        shows: Vec::new(),
+        published: vec![
+            curve("a", &[50.0, 90.0], &[1.0, 2.0], &[3.0, 4.0]),
+            curve("b", &[90.0], &[4.0], &[8.0]),
+        ],
+    });
 
-    pub const PAPER: Paper = Paper {
+    pub static PAPER: LazyLock<Paper> = LazyLock::new(|| Paper {
         year: 2026,
-        name: "p",
-        title: "P",
-        experiments: &[EXPERIMENT],
-        claims: &[],
-        baselines: Baselines { off: &[("a", "b")], of: &[], none: &[] },
-    };
+        name: "p".into(),
+        title: "P".into(),
+        experiments: vec![EXPERIMENT.clone()],
+        baselines: Baselines { off: pairs(&[("a", "b")]), ..Baselines::default() },
+        ..Paper::default()
+    });
 
     /// Mean and p99 in seconds, by seed from 1.
     pub fn arm(variant: &str, load: f64, of: &[(f64, f64)]) -> Arm {
@@ -481,19 +446,59 @@ pub(crate) mod tests {
     }
 
     pub fn found(arms: Vec<Arm>) -> Found {
-        Found { name: "x", left_out: None, arms }
+        Found { name: "x".into(), left_out: None, arms }
     }
 
     fn measured(measure: Measure, found: &Found) -> Result<f64, String> {
         measure.of(&EXPERIMENT, found).map(|(measured, _)| (measured * 1e6).round() / 1e6)
     }
 
-    pub const fn less(statistic: Statistic) -> Measure {
-        Measure::Change { experiment: "x", load: 90.0, statistic, of: "a", than: "b" }
+    /// Of scheme "a" at 90 %, and of others beside "b".
+    pub fn measure(kind: Kind, statistic: Statistic) -> Measure {
+        let than = if kind.fields().contains(&"than") { "b" } else { "" };
+        Measure {
+            kind,
+            experiment: "x".into(),
+            load: kind.fields().contains(&"load").then_some(90.0),
+            statistic,
+            of: "a".into(),
+            than: than.into(),
+            ..Measure::default()
+        }
     }
 
-    const fn sorted(groups: &'static [&'static [&'static str]], slack: &'static [f64]) -> Measure {
-        Measure::Order { experiment: "x", load: 90.0, statistic: Statistic::Mean, groups, slack }
+    pub fn less(statistic: Statistic) -> Measure {
+        measure(Kind::Change, statistic)
+    }
+
+    fn sorted(statistic: Statistic, groups: &[&[&str]], slack: &[f64]) -> Measure {
+        let group = |group: &&[&str]| group.iter().map(|name| name.to_string()).collect();
+        let (of, groups) = (String::new(), groups.iter().map(group).collect());
+        Measure { of, groups, slack: slack.to_vec(), ..measure(Kind::Order, statistic) }
+    }
+
+    fn best_of(statistic: Statistic, of: &[(&str, &str)]) -> Measure {
+        Measure { of: String::new(), pairs: pairs(of), ..measure(Kind::BestOf, statistic) }
+    }
+
+    fn cells(factor: f64) -> Measure {
+        Measure { of: String::new(), factor, ..measure(Kind::Cells, Statistic::Mean) }
+    }
+
+    fn of_whole(kind: Kind, whole: f64) -> Measure {
+        Measure { whole: Some(whole), ..measure(kind, Statistic::Mean) }
+    }
+
+    fn growth(statistic: Statistic, from: f64, to: f64) -> Measure {
+        Measure { from, to, ..measure(Kind::Growth, statistic) }
+    }
+
+    fn ratio() -> Measure {
+        Measure { over: Some(Statistic::Mean), ..measure(Kind::Ratio, Statistic::P99) }
+    }
+
+    fn best() -> Measure {
+        Measure { beside: Statistic::P99, ..measure(Kind::Best, Statistic::Mean) }
     }
 
     #[test]
@@ -548,16 +553,23 @@ pub(crate) mod tests {
                 arm("b", 90.0, &[(2.0, 0.0), (2.0, 0.0)]),
             ])
         };
-        assert_eq!(measured(sorted(&[&["a"], &["b"]], &[]), &all()), Ok(50.0));
-        assert_eq!(measured(sorted(&[&["a"], &["b"]], &[1.1]), &all()), Ok(100.0));
-        let (_, how) = sorted(&[&["a"], &["b"]], &[]).of(&EXPERIMENT, &all()).unwrap();
+        assert_eq!(measured(sorted(Statistic::Mean, &[&["a"], &["b"]], &[]), &all()), Ok(50.0));
+        assert_eq!(measured(sorted(Statistic::Mean, &[&["a"], &["b"]], &[1.1]), &all()), Ok(100.0));
+        let (_, how) =
+            sorted(Statistic::Mean, &[&["a"], &["b"]], &[]).of(&EXPERIMENT, &all()).unwrap();
         assert_eq!(how, "in 1 of 2 seeds; broken: a < b");
         let mut found = all();
         found.arms.push(arm("c", 90.0, &[(9.0, 0.0), (9.0, 0.0)]));
-        assert_eq!(measured(sorted(&[&["a"], &["b", "c"]], &[]), &found), Ok(50.0));
-        assert_eq!(measured(sorted(&[&["a", "b"], &["c"]], &[]), &found), Ok(100.0));
+        assert_eq!(
+            measured(sorted(Statistic::Mean, &[&["a"], &["b", "c"]], &[]), &found),
+            Ok(50.0)
+        );
+        assert_eq!(
+            measured(sorted(Statistic::Mean, &[&["a", "b"], &["c"]], &[]), &found),
+            Ok(100.0)
+        );
         found.arms[2].runs.pop();
-        assert!(measured(sorted(&[&["a"], &["b", "c"]], &[]), &found).is_err());
+        assert!(measured(sorted(Statistic::Mean, &[&["a"], &["b", "c"]], &[]), &found).is_err());
     }
 
     #[test]
@@ -568,7 +580,7 @@ pub(crate) mod tests {
             arm("a", 90.0, &[(2.0, 4.0)]),
             arm("b", 90.0, &[(3.0, 8.0)]),
         ]);
-        let cells = || Measure::Cells { experiment: "x", factor: 1.5 };
+        let cells = || cells(1.5);
         assert_eq!(measured(cells(), &found), Ok(83.333333));
         let (_, how) = cells().of(&EXPERIMENT, &found).unwrap();
         assert!(
@@ -590,8 +602,7 @@ pub(crate) mod tests {
             arm("a", 90.0, &[(1.5, 0.0)]),
             arm("b", 90.0, &[(2.0, 0.0)]),
         ]);
-        let furthest =
-            Measure::Furthest { experiment: "x", statistic: Statistic::Mean, of: "a", than: "b" };
+        let furthest = measure(Kind::Furthest, Statistic::Mean);
         assert_eq!(measured(furthest, &found), Ok(25.0));
     }
 
@@ -602,25 +613,17 @@ pub(crate) mod tests {
             found(vec![arm("a", 90.0, &of(a)), arm("b", 90.0, &of(b))])
         };
         let all = three([1.0, 3.0, 1.0], [2.0, 2.0, 4.0]);
-        let (load, statistic) = (90.0, Statistic::Mean);
-        let pair = || Measure::Paired { experiment: "x", load, statistic, of: "a", than: "b" };
+        let pair = || measure(Kind::Paired, Statistic::Mean);
         // By seed −50, +50 and −75 %: the mean of the means would say −38.
         assert_eq!(measured(pair(), &all), Ok(-50.0));
         let (_, how) = pair().of(&EXPERIMENT, &all).unwrap();
         assert_eq!(how, "median of 3 seeds: -75.0 to 50.0 %");
-        let median = |whole| Measure::Median { experiment: "x", load, statistic, of: "a", whole };
+        let median = |whole| of_whole(Kind::Median, whole);
         assert_eq!(measured(median(2e6), &all), Ok(50.0));
         let two = found(vec![arm("a", 90.0, &[(1.0, 1.0), (2.0, 1.0)])]);
         assert_eq!(measured(median(1e6), &two), Ok(150.0), "between the two in the middle");
-        let ratio = Measure::Ratio {
-            experiment: "x",
-            load,
-            statistic: Statistic::P99,
-            over: Statistic::Mean,
-            of: "a",
-        };
-        assert_eq!(measured(ratio, &all), Ok(200.0));
-        let plain = || Measure::Plain { experiment: "x", load, statistic: Statistic::P99, of: "a" };
+        assert_eq!(measured(ratio(), &all), Ok(200.0));
+        let plain = || measure(Kind::Plain, Statistic::P99);
         assert_eq!(
             (measured(plain(), &all).map(f64::round), plain().unit()),
             (Ok(3_333_333.0), "us")
@@ -635,9 +638,7 @@ pub(crate) mod tests {
             arm("a", 90.0, &[(0.5, 3.0)]),
             arm("b", 90.0, &[(1.0, 2.0)]),
         ]);
-        let beside = Statistic::P99;
-        let best = Measure::Best { experiment: "x", statistic, beside, of: "a", than: "b" };
-        let (value, how) = best.of(&EXPERIMENT, &loads).unwrap();
+        let (value, how) = best().of(&EXPERIMENT, &loads).unwrap();
         assert_eq!(
             (value.round(), how.as_str()),
             (-50.0, "at 90, where p99 changes by +50.0 %; -10 % at 50, -50 % at 90")
@@ -666,28 +667,19 @@ pub(crate) mod tests {
 
     #[test]
     fn a_percentile_needs_ten_samples_beyond_it_in_all_seeds() {
-        let (experiment, load) = ("x", 90.0);
-        let statistic = Statistic::Flows("all", crate::statistic::Of::P999);
+        let statistic = || Statistic::Flows("all".into(), crate::statistic::Of::P999);
         let pair = |seeds| found(vec![flows("a", 90.0, 2.0, seeds), flows("b", 90.0, 4.0, seeds)]);
-        let change = || Measure::Change { experiment, load, statistic, of: "a", than: "b" };
-        let why = measured(change(), &pair(3)).unwrap_err();
+        let why = measured(less(statistic()), &pair(3)).unwrap_err();
         assert_eq!(
             why,
             "with a 9.0 samples of 3 seeds exceed the percentile, of the ten that it takes"
         );
-        assert_eq!(measured(change(), &pair(4)), Ok(-50.0));
-        let order = || Measure::Order {
-            experiment,
-            load,
-            statistic,
-            groups: &[&["a"], &["b"]],
-            slack: &[],
-        };
+        assert_eq!(measured(less(statistic()), &pair(4)), Ok(-50.0));
+        let order = || sorted(statistic(), &[&["a"], &["b"]], &[]);
         assert!(measured(order(), &pair(3)).is_err());
         assert_eq!(measured(order(), &pair(4)), Ok(100.0));
-        let paired = || Measure::Paired { experiment, load, statistic, of: "a", than: "b" };
-        assert!(measured(paired(), &pair(3)).is_err());
-        let best = || Measure::BestOf { experiment, statistic, pairs: &[("a", "b")] };
+        assert!(measured(measure(Kind::Paired, statistic()), &pair(3)).is_err());
+        let best = || best_of(statistic(), &[("a", "b")]);
         let mut sweep = pair(4);
         sweep.arms.extend([flows("a", 50.0, 1.0, 3), flows("b", 50.0, 9.0, 3)]);
         assert_eq!(measured(best(), &sweep), Ok(-50.0), "the point at 50 is left out");
@@ -707,21 +699,20 @@ pub(crate) mod tests {
             };
             Arm { variant: variant.into(), load, planned: vec![1, 2], runs: vec![run(1), run(2)] }
         };
-        let statistic = Statistic::Flows("all", crate::statistic::Of::P50);
+        let statistic = || Statistic::Flows("all".into(), crate::statistic::Of::P50);
         let all = found(vec![
             flows("a", 90.0, 1.0, 10),
             flows("b", 90.0, 4.0, 0),
             flows("a", 50.0, 3.0, 90),
             flows("b", 50.0, 4.0, 0),
         ]);
-        let experiment = "x";
-        assert_eq!(less(statistic).completed(&EXPERIMENT, &all), Some(0.9));
-        let best = Measure::BestOf { experiment, statistic, pairs: &[("a", "b")] };
+        assert_eq!(less(statistic()).completed(&EXPERIMENT, &all), Some(0.9));
+        let best = best_of(statistic(), &[("a", "b")]);
         assert_eq!(best.completed(&EXPERIMENT, &all), Some(0.9), "the best point is at 90");
-        let growth = Measure::Growth { experiment, statistic, of: "a", from: 50.0, to: 90.0 };
+        let growth = growth(statistic(), 50.0, 90.0);
         assert_eq!(growth.completed(&EXPERIMENT, &all), Some(0.5));
-        let plain = |statistic| Measure::Plain { experiment, load: 90.0, statistic, of: "b" };
-        assert_eq!(plain(statistic).completed(&EXPERIMENT, &all), None, "all flows of b completed");
+        let plain = Measure { of: "b".into(), ..measure(Kind::Plain, statistic()) };
+        assert_eq!(plain.completed(&EXPERIMENT, &all), None, "all flows of b completed");
         assert_eq!(
             less(Statistic::Dropped).completed(&EXPERIMENT, &all),
             None,
@@ -744,8 +735,7 @@ pub(crate) mod tests {
             arm("a", 70.0, 10_000),
             arm("c", 90.0, 10_000),
         ]);
-        let cells = Measure::Cells { experiment: "x", factor: 1.5 };
-        assert_eq!(cells.completed(&EXPERIMENT, &all), Some(0.8));
+        assert_eq!(cells(1.5).completed(&EXPERIMENT, &all), Some(0.8));
     }
 
     #[test]
@@ -754,13 +744,7 @@ pub(crate) mod tests {
             arm("a", 50.0, &[(1.0, 3.0), (3.0, 3.0)]),
             arm("a", 90.0, &[(5.0, 3.0), (3.0, 3.0)]),
         ]);
-        let growth = |from, to| Measure::Growth {
-            experiment: "x",
-            statistic: Statistic::Mean,
-            of: "a",
-            from,
-            to,
-        };
+        let growth = |from, to| growth(Statistic::Mean, from, to);
         assert_eq!(
             (measured(growth(50.0, 90.0), &found), measured(growth(90.0, 50.0), &found)),
             (Ok(200.0), Ok(50.0))
@@ -776,9 +760,7 @@ pub(crate) mod tests {
             let of = |variant, load, mean| arm(variant, load, &[(mean, 1.0)]);
             found(vec![of("a", 50.0, a), of("b", 50.0, 1.0), of("a", 90.0, b), of("b", 90.0, 1.0)])
         };
-        let (experiment, statistic) = ("x", Statistic::Mean);
-        let pairs = &[("a", "b"), ("b", "a")];
-        let best = || Measure::BestOf { experiment, statistic, pairs };
+        let best = || best_of(Statistic::Mean, &[("a", "b"), ("b", "a")]);
         assert_eq!(measured(best(), &all(0.5, 1.25)), Ok(-50.0));
         let (_, how) = best().of(&EXPERIMENT, &all(2.0, 4.0)).unwrap();
         assert_eq!(
@@ -788,14 +770,13 @@ pub(crate) mod tests {
         );
         let absolute = best().absolute(&all(2.0, 4.0), None).unwrap();
         assert_eq!((absolute.measured, absolute.against), (1e6, Some(4e6)));
-        assert_eq!(best().needs(), (vec!["a", "b", "b", "a"], None));
+        assert_eq!(best().schemes().collect::<Vec<_>>(), ["a", "b", "b", "a"]);
         let missing = found(vec![arm("a", 50.0, &[(1.0, 1.0)]), arm("b", 50.0, &[])]);
         assert!(measured(best(), &missing).is_err(), "a pair that was not run decides nothing");
     }
 
     #[test]
     fn relative_numbers_know_what_they_stand_for() {
-        let (load, statistic) = (90.0, Statistic::Mean);
         let all = found(vec![
             arm("a", 90.0, &[(1.0, 2.0), (3.0, 6.0), (1.0, 2.0)]),
             arm("b", 90.0, &[(2.0, 1.0), (2.0, 1.0), (5.0, 1.0)]),
@@ -805,39 +786,18 @@ pub(crate) mod tests {
             assert_eq!(absolute.unit, "us");
             (absolute.paper, absolute.measured.round(), absolute.against)
         };
-        let (name, whole) = ("x", 12_400.0);
-        let (ours, theirs) = ("a", "b");
-        assert_eq!(
-            of(Measure::Median { experiment: name, load, statistic, of: ours, whole }),
-            (Some(12_400.0), 1e6, None)
-        );
-        assert_eq!(
-            of(Measure::Part { experiment: name, load, statistic, of: theirs, whole }).1,
-            3e6
-        );
-        assert_eq!(of(less(statistic)), (None, 1_666_667.0, Some(3e6)));
-        let pair = Measure::Paired { experiment: name, load, statistic, of: ours, than: theirs };
-        assert_eq!(of(pair), (None, 1e6, Some(2e6)));
-        let best = Measure::Best {
-            experiment: name,
-            statistic,
-            beside: Statistic::P99,
-            of: ours,
-            than: theirs,
-        };
-        assert_eq!(of(best), (None, 1_666_667.0, Some(3e6)));
-        let ratio = Measure::Ratio {
-            experiment: name,
-            load,
-            statistic: Statistic::P99,
-            over: statistic,
-            of: theirs,
-        };
-        assert_eq!(of(ratio), (None, 1e6, Some(3e6)));
-        assert!(sorted(&[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
+        let whole = 12_400.0;
+        assert_eq!(of(of_whole(Kind::Median, whole)), (Some(12_400.0), 1e6, None));
+        let part = Measure { of: "b".into(), ..of_whole(Kind::Part, whole) };
+        assert_eq!(of(part).1, 3e6);
+        assert_eq!(of(less(Statistic::Mean)), (None, 1_666_667.0, Some(3e6)));
+        assert_eq!(of(measure(Kind::Paired, Statistic::Mean)), (None, 1e6, Some(2e6)));
+        assert_eq!(of(best()), (None, 1_666_667.0, Some(3e6)));
+        assert_eq!(of(Measure { of: "b".into(), ..ratio() }), (None, 1e6, Some(3e6)));
+        assert!(sorted(Statistic::Mean, &[&["a"], &["b"]], &[]).absolute(&all, None).is_none());
         let missing = found(vec![arm("a", 90.0, &[])]);
         assert!(
-            less(statistic).absolute(&missing, None).is_none(),
+            less(Statistic::Mean).absolute(&missing, None).is_none(),
             "what was not run stands for nothing"
         );
     }

@@ -15,12 +15,13 @@ use millpond_results::{
     Sweep, SweepFolder, SweepRun, finish_sweep, not_a_result,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// In a results folder of this kind from its start on.
 const MARK: &str = ".millpond-reproduce";
 
 /// An experiment that is ready to run, or why it is left out.
-pub type Planned = (&'static Experiment, Result<Prepared, &'static str>);
+pub type Planned<'a> = (&'a Experiment, Result<Prepared<'a>, &'a str>);
 
 /// The program that makes the runs and prints how a reproduction goes on.
 pub trait Runner {
@@ -38,7 +39,7 @@ pub trait Runner {
     /// made.
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
         design: &Design,
         folder: &SweepFolder,
     ) -> Result<Vec<(u32, String)>, Error>;
@@ -47,7 +48,7 @@ pub trait Runner {
 /// A paper to reproduce.
 pub struct Reproducing {
     /// The paper.
-    pub paper: &'static Paper,
+    pub paper: Arc<Paper>,
     /// How much is run.
     pub effort: Effort,
     /// First and last seed, in the place of the table's.
@@ -92,7 +93,8 @@ impl Reproducing {
     pub fn run(&self, runner: &dyn Runner) -> Result<Ended, Error> {
         self.take_folder()?;
         let manifest = runner.manifest("");
-        let of = Reproduction::new(self.paper.name, self.paper.title, VERSION, self.effort.name());
+        let of =
+            Reproduction::new(&self.paper.name, &self.paper.title, VERSION, self.effort.name());
         let mut ended =
             Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
         let (mut all_found, mut stopped) = (Vec::new(), None);
@@ -128,12 +130,12 @@ impl Reproducing {
                     (prepared.found(&folder)?, prepared.failures(&folder), note)
                 }
                 Err(why) => {
-                    let found =
-                        Found { name: experiment.name, left_out: Some(why), arms: Vec::new() };
+                    let (name, left_out) = (experiment.name.clone(), Some(why.to_string()));
+                    let found = Found { name, left_out, arms: Vec::new() };
                     (found, Vec::new(), format!("left out by --quick: {why}"))
                 }
             };
-            let shown = experiment.shown(self.paper.claims, &found, &note);
+            let shown = experiment.shown(&self.paper.claims, &found, &note);
             ended.reproduction.experiments.push(Shown { failures, ..shown });
             all_found.push((experiment, found));
         }
@@ -156,18 +158,19 @@ impl Reproducing {
         Ok(ended)
     }
 
-    fn judge(&self, all: &[(&'static Experiment, Found)]) -> Vec<Judged> {
+    fn judge(&self, all: &[(&Experiment, Found)]) -> Vec<Judged> {
         let judged = self.paper.claims.iter().filter_map(|claim| {
             let (experiment, found) =
                 all.iter().find(|(experiment, _)| experiment.name == claim.experiment())?;
-            Some(claim.judge(self.paper, experiment, found, self.effort))
+            Some(claim.judge(&self.paper, experiment, found, self.effort))
         });
         judged.collect()
     }
 
     /// Whether a claim is among the chosen.
     pub fn shows(&self, claim: &Judged) -> bool {
-        let id = claim.id.strip_prefix(self.paper.name).and_then(|id| id.strip_prefix('-'));
+        let id =
+            claim.id.strip_prefix(self.paper.name.as_str()).and_then(|id| id.strip_prefix('-'));
         id.is_some_and(|id| self.is_shown(id))
     }
 
@@ -179,8 +182,8 @@ impl Reproducing {
     ///
     /// # Errors
     /// The first error of [`Experiment::prepare`].
-    pub fn prepare(&self, estimate: bool) -> Result<Vec<Planned>, Error> {
-        let plan = |experiment: &'static Experiment| {
+    pub fn prepare<'a>(&'a self, estimate: bool) -> Result<Vec<Planned<'a>>, Error> {
+        let plan = |experiment: &'a Experiment| {
             let prepared = match experiment.runs(self.effort) {
                 Ok(runs) => Ok(experiment.prepare(runs, self.seeds, estimate)?),
                 Err(why) => Err(why),
@@ -191,8 +194,8 @@ impl Reproducing {
     }
 
     /// The counts of the chosen part of what was planned.
-    pub fn counts(&self, prepared: &[Planned]) -> Counts {
-        let claims = all_claims(self.paper).filter(|(id, _)| self.is_shown(id));
+    pub fn counts(&self, prepared: &[Planned<'_>]) -> Counts {
+        let claims = all_claims(&self.paper).filter(|(id, _)| self.is_shown(id));
         let claims = Kinds::of(claims.map(|(_, kind)| kind));
         let mut counts = Counts { claims, ..Counts::default() };
         let chosen = prepared.iter().filter(|(experiment, _)| self.is_chosen(experiment));
@@ -215,7 +218,7 @@ impl Reproducing {
 
     /// An experiment's folder.
     pub fn folder_of(&self, experiment: &Experiment) -> PathBuf {
-        self.out.join(experiment.name)
+        self.out.join(&experiment.name)
     }
 
     /// Makes the results folder, or goes on in it; refuses what is none of this command's.
@@ -230,8 +233,10 @@ impl Reproducing {
         }
         if out.join(REPRODUCTION).is_file() && !self.force {
             let old = Reproduction::read(out)?;
-            let (was, is) =
-                ((old.paper.as_str(), old.effort.as_str()), (self.paper.name, self.effort.name()));
+            let (was, is) = (
+                (old.paper.as_str(), old.effort.as_str()),
+                (self.paper.name.as_str(), self.effort.name()),
+            );
             if was != is {
                 let text = format!(
                     "{} holds {} ({}); choose another --out, or replace it with --force",
@@ -245,15 +250,15 @@ impl Reproducing {
         let scenarios = out.join("scenarios");
         std::fs::create_dir_all(&scenarios).map_err(cannot)?;
         std::fs::write(out.join(MARK), "").map_err(cannot)?;
-        for experiment in self.paper.experiments {
-            std::fs::write(scenarios.join(format!("{}.toml", experiment.name)), experiment.text)
+        for experiment in &self.paper.experiments {
+            std::fs::write(scenarios.join(format!("{}.toml", experiment.name)), &experiment.text)
                 .map_err(cannot)?;
         }
         Ok(())
     }
 
     /// Runs what is not finished of one experiment.
-    fn run_one(&self, prepared: &Prepared, runner: &dyn Runner) -> Result<Sweep, Error> {
+    fn run_one(&self, prepared: &Prepared<'_>, runner: &dyn Runner) -> Result<Sweep, Error> {
         let (experiment, out) = (prepared.of, self.folder_of(prepared.of));
         for warning in &prepared.design.warnings {
             runner.tell(&format!("warning: {}: {warning}", experiment.name));
@@ -269,7 +274,7 @@ impl Reproducing {
             name: design.sweep.name.clone(),
             seed: design.sweep.seeds.first().copied().unwrap_or_default(),
             overrides: design.sweep.overrides.clone(),
-            ..runner.manifest(experiment.text)
+            ..runner.manifest(&experiment.text)
         };
         let failures = runner.run(prepared, &design, &folder).map_err(|error| match error {
             Error::Stopped(text) => Error::Stopped(format!("{}: {text}", experiment.name)),

@@ -3,6 +3,7 @@
 use crate::claim::Claim;
 use crate::experiment::{Experiment, Published};
 use crate::found::{Arm, Found, Run};
+use crate::measure::Measure;
 use millpond_results::{
     Experiment as Shown, LoadPoint, Published as ShownCurve, PublishedNumber, Scheme, Summary,
 };
@@ -10,29 +11,29 @@ use millpond_results::{
 impl Experiment {
     /// For the table and the page; `claims` are the paper's.
     pub fn shown(&self, claims: &[Claim], found: &Found, note: &str) -> Shown {
-        let scheme = |&(variant, label): &(&str, &str)| Scheme {
-            variant: variant.to_string(),
-            label: label.to_string(),
+        let scheme = |(variant, label): &(String, String)| Scheme {
+            variant: variant.clone(),
+            label: label.clone(),
             points: found
                 .arms
                 .iter()
-                .filter(|arm| arm.variant == variant)
+                .filter(|arm| arm.variant == *variant)
                 .map(|arm| self.point(arm))
                 .collect(),
         };
         let us = |seconds: &[f64]| seconds.iter().map(|s| s * 1e6).collect();
         let curve = |p: &Published| ShownCurve {
-            variant: p.variant.to_string(),
-            source: p.source.to_string(),
-            loads: p.loads.to_vec(),
-            mean_us: us(p.mean_s),
-            p99_us: us(p.p99_s),
+            variant: p.variant.clone(),
+            source: p.source.clone(),
+            loads: p.loads.clone(),
+            mean_us: us(&p.mean_s),
+            p99_us: us(&p.p99_s),
         };
         Shown {
-            name: self.name.to_string(),
-            title: self.title.to_string(),
-            scenario: self.scenario.to_string(),
-            load_axis: self.load_axis.to_string(),
+            name: self.name.clone(),
+            title: self.title.clone(),
+            scenario: self.scenario.clone(),
+            load_axis: self.load_axis.clone(),
             note: note.to_string(),
             schemes: self.schemes.iter().map(scheme).collect(),
             published: self.published.iter().map(curve).collect(),
@@ -46,19 +47,17 @@ impl Experiment {
 
     /// The number that a claim of this experiment gives, if the experiment shows it.
     fn published_number(&self, claim: &Claim) -> Option<PublishedNumber> {
-        let (statistic, variant, load, whole) =
-            claim.measure.of_whole().filter(|_| claim.experiment() == self.name)?;
-        let own = self
-            .shows
-            .iter()
-            .find(|(_, shown)| *shown == statistic)
-            .map(|(name, _)| name.to_string());
+        let Measure { statistic, of, load, whole, .. } = &claim.measure;
+        let is_own = claim.experiment() == self.name;
+        let whole = whole.filter(|_| is_own)?;
+        let own = self.shows.iter().find(|(_, shown)| shown == statistic);
+        let of_calls = || statistic.of_calls().filter(|_| self.shows.is_empty());
         Some(PublishedNumber {
-            variant: variant.to_string(),
-            load,
-            number: own.or_else(|| statistic.of_calls().filter(|_| self.shows.is_empty()))?,
-            value: claim.paper.number()? / 100.0 * whole,
-            source: claim.source.to_string(),
+            variant: of.clone(),
+            load: (*load)?,
+            number: own.map(|(name, _)| name.clone()).or_else(of_calls)?,
+            value: claim.paper? / 100.0 * whole,
+            source: claim.source.clone(),
         })
     }
 
@@ -67,7 +66,7 @@ impl Experiment {
         let runs: Vec<(&Summary, Option<&[f64]>)> =
             arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
-        for (name, statistic) in self.shows {
+        for (name, statistic) in &self.shows {
             if let Some(path) = statistic.path() {
                 let summaries = arm.runs.iter().map(|run| &*run.summary);
                 point.add_shown(name, statistic.unit(), &path, summaries);

@@ -9,16 +9,16 @@
 
 use crate::experiment::Experiment;
 use crate::found::{Arm, Found, Run};
-use crate::measure::Measure;
+use crate::measure::{Kind, Measure};
 use millpond_results::{Interval, of_resamples};
 
 /// The spread of a measure over the seeds; `None` for one seed, or where schemes have different
 /// seeds.
 pub fn spread(measure: &Measure, experiment: &Experiment, found: &Found) -> Option<Interval> {
-    let (variants, load) = measure.needs();
+    let is_of = |variant: &str| measure.schemes().any(|scheme| scheme == variant);
     let is_needed = |arm: &&Arm| {
-        (variants.is_empty() || variants.contains(&arm.variant.as_str()))
-            && load.is_none_or(|load| load == arm.load)
+        (measure.kind == Kind::Cells || is_of(&arm.variant))
+            && measure.load.is_none_or(|load| load == arm.load)
     };
     let arms: Vec<&Arm> = found.arms.iter().filter(is_needed).collect();
     let seeds = arms.first()?.runs.len();
@@ -27,7 +27,7 @@ pub fn spread(measure: &Measure, experiment: &Experiment, found: &Found) -> Opti
     }
     of_resamples(seeds, |drawn| {
         let arms = arms.iter().map(|arm| resample(arm, drawn)).collect();
-        let resampled = Found { name: found.name, left_out: None, arms };
+        let resampled = Found { name: found.name.clone(), left_out: None, arms };
         measure.of(experiment, &resampled).ok().map(|(measured, _)| measured)
     })
 }

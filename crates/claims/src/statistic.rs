@@ -3,15 +3,15 @@
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
 use crate::found::Run;
-use crate::lists::list;
 use millpond_results::{Collectives, Packets, Summary};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// A number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// Mean QCT of the completed queries.
+    #[default]
     Mean,
     /// Its 99th percentile.
     P99,
@@ -20,9 +20,9 @@ pub enum Statistic {
     /// Dropped packets.
     Dropped,
     /// Packets dropped for another reason than this.
-    DroppedBut(&'static str),
+    DroppedBut(String),
     /// Packets dropped for one of these reasons.
-    DroppedFor(#[serde(deserialize_with = "list")] &'static [&'static str]),
+    DroppedFor(Vec<String>),
     /// Of the packets that hosts sent, the share that was dropped, in percent.
     Lost,
     /// Data packets sent again, of the whole run.
@@ -30,31 +30,31 @@ pub enum Statistic {
     /// Application bytes delivered, in Gb/s.
     Goodput,
     /// Of a class's goodput from sample to sample, this.
-    Samples(&'static str, OfSamples),
+    Samples(String, OfSamples),
     /// Mean smoothed round-trip time that the first limit saw.
     RoundTrip,
     /// Of the calls of a class, this.
-    Calls(&'static str, Of),
+    Calls(String, Of),
     /// Of the flows of a class, this of their completion times.
-    Flows(&'static str, Of),
+    Flows(String, Of),
     /// Times of a class of flows from the first byte sent to the last byte acknowledged, in
     /// microseconds. The run keeps its flows.
-    Acknowledged(&'static str, Of),
+    Acknowledged(String, Of),
     /// Of the flows of a class, this of their slowdowns.
-    Slowdown(&'static str, Of),
+    Slowdown(String, Of),
     /// Of the flows of a bin of sizes, this of their slowdowns.
-    SlowdownOfSizes(&'static str, Of),
+    SlowdownOfSizes(String, Of),
     /// Of the rounds of a collective's class, this of their times. There is no 95th and no 99.9th
     /// percentile.
-    Rounds(&'static str, Of),
+    Rounds(String, Of),
     /// Mean bus bandwidth of a collective's class (nccl-tests), in Gb/s.
-    BusBandwidth(&'static str),
+    BusBandwidth(String),
     /// Mean of the times of a collective's rounds over those without contention.
-    OverClosedForm(&'static str),
+    OverClosedForm(String),
     /// Retransmission timeouts.
     Timeouts,
     /// All of them, by a thousand completed flows of a class.
-    TimeoutsPerThousand(&'static str),
+    TimeoutsPerThousand(String),
     /// PAUSE frames.
     Pauses,
     /// Median of the probes' round-trip times.
@@ -66,19 +66,19 @@ pub enum Statistic {
     /// Segments that the transport saw before an earlier one.
     Disorder,
     /// A counter of a mechanism: its name, the counter's.
-    Counter(&'static str, &'static str),
+    Counter(String, String),
     /// Mean load of the receiving hosts' cores, in percent of a core.
     Busy,
     /// 95th percentile of the round-trip times that the flows of a class ended with.
-    RttP95(&'static str),
+    RttP95(String),
     /// The same of their retransmission timeouts.
-    RtoP95(&'static str),
+    RtoP95(String),
     /// Share of the data that TLT sent as important or forced, in percent of the payload.
     Important,
 }
 
 /// A number of the calls or the flows of a class; not all have each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
     /// How many completed.
@@ -96,7 +96,7 @@ pub enum Of {
 }
 
 /// A number of a class's goodput over time, in Gb/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfSamples {
     /// Mean.
@@ -135,38 +135,18 @@ impl OfSamples {
 impl Of {
     /// The share of samples that are beyond it; `None` for what is no percentile.
     fn beyond(self) -> Option<f64> {
-        match self {
-            Of::Count | Of::Mean => None,
-            Of::P50 => Some(0.5),
-            Of::P95 => Some(0.05),
-            Of::P99 => Some(0.01),
-            Of::P999 => Some(0.001),
-        }
+        [None, None, Some(0.5), Some(0.05), Some(0.01), Some(0.001)][self as usize]
     }
 
     /// Its name in a summary; `None` for a count.
     fn key(self) -> Option<&'static str> {
-        match self {
-            Of::Count => None,
-            Of::Mean => Some("mean"),
-            Of::P50 => Some("p50"),
-            Of::P95 => Some("p95"),
-            Of::P99 => Some("p99"),
-            Of::P999 => Some("p999"),
-        }
+        [None, Some("mean"), Some("p50"), Some("p95"), Some("p99"), Some("p999")][self as usize]
     }
 
     /// Of the numbers of a class: a count, a mean, and percentiles from the median up.
     fn pick(self, n: Option<u64>, mean: Option<f64>, percentiles: [Option<f64>; 4]) -> Option<f64> {
         let [p50, p95, p99, p999] = percentiles;
-        match self {
-            Of::Count => n.map(|n| n as f64),
-            Of::Mean => mean,
-            Of::P50 => p50,
-            Of::P95 => p95,
-            Of::P99 => p99,
-            Of::P999 => p999,
-        }
+        [n.map(|n| n as f64), mean, p50, p95, p99, p999][self as usize]
     }
 
     /// Of sorted values, interpolated between ranks as in all results.
@@ -183,6 +163,16 @@ impl Of {
     }
 }
 
+/// Of a class's flows those completed, and those started.
+fn flows(run: &Run, class: &str) -> Option<[u64; 2]> {
+    let flows = run.summary.fct_us.get(class)?;
+    Some([flows.count, flows.count + flows.unfinished])
+}
+
+fn counted(summary: &Summary, mechanism: &str, counter: &str) -> Option<f64> {
+    Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
+}
+
 /// The share of the data that TLT sent as important or forced, in percent.
 fn important(summary: &Summary) -> Option<f64> {
     let tlt = summary.mechanisms.get("tlt")?;
@@ -194,7 +184,7 @@ fn important(summary: &Summary) -> Option<f64> {
 
 impl Statistic {
     /// Its value in a run, if the run has it.
-    pub fn of_run(self, run: &Run) -> Option<f64> {
+    pub fn of_run(&self, run: &Run) -> Option<f64> {
         match self {
             Statistic::Acknowledged(class, of) => {
                 of.of_sorted(run.acknowledged.as_ref()?.get(class)?)
@@ -205,12 +195,11 @@ impl Statistic {
 
     /// How many samples of a run are beyond it, if it is a percentile; calls have their own rule,
     /// in each run.
-    pub fn beyond(self, run: &Run) -> Option<f64> {
-        let flows = |class: &str| run.summary.fct_us.get(class).map(|flows| flows.count);
+    pub fn beyond(&self, run: &Run) -> Option<f64> {
         let (count, share) = match self {
             Statistic::P99 => (run.summary.qct_us.completed, 0.01),
             Statistic::Flows(class, of) | Statistic::Slowdown(class, of) => {
-                (flows(class)?, of.beyond()?)
+                (flows(run, class)?[0], of.beyond()?)
             }
             Statistic::Acknowledged(class, of) => {
                 (run.acknowledged.as_ref()?.get(class)?.len() as u64, of.beyond()?)
@@ -227,24 +216,20 @@ impl Statistic {
 
     /// Of a run the flows or queries that it is a mean or a percentile of: those completed, those
     /// started.
-    pub fn completed(self, run: &Run) -> Option<[u64; 2]> {
-        let of = |completed: u64, open: u64| Some([completed, completed + open]);
+    pub fn completed(&self, run: &Run) -> Option<[u64; 2]> {
         match self {
             Statistic::Mean | Statistic::P99 => {
                 Some([run.summary.qct_us.completed, run.summary.qct_us.started])
             }
-            Statistic::Flows(_, Of::Count)
-            | Statistic::Acknowledged(_, Of::Count)
-            | Statistic::SlowdownOfSizes(_, Of::Count) => None,
-            Statistic::Flows(class, _)
-            | Statistic::Slowdown(class, _)
-            | Statistic::Acknowledged(class, _) => {
-                let flows = run.summary.fct_us.get(class)?;
-                of(flows.count, flows.unfinished)
+            Statistic::Flows(class, of) | Statistic::Acknowledged(class, of)
+                if *of != Of::Count =>
+            {
+                flows(run, class)
             }
-            Statistic::SlowdownOfSizes(sizes, _) => {
+            Statistic::Slowdown(class, _) => flows(run, class),
+            Statistic::SlowdownOfSizes(sizes, of) if *of != Of::Count => {
                 let bin = run.summary.slowdown_by_size.get(sizes)?;
-                of(bin.completed, bin.unfinished)
+                Some([bin.completed, bin.completed + bin.unfinished])
             }
             _ => None,
         }
@@ -252,7 +237,7 @@ impl Statistic {
 
     /// The share of open flows or queries that hardly moves it: 1 % of a mean, a tenth of those
     /// beyond a percentile.
-    pub fn negligible(self) -> f64 {
+    pub fn negligible(&self) -> f64 {
         match self {
             Statistic::P99 => 0.001,
             Statistic::Flows(_, of)
@@ -264,7 +249,7 @@ impl Statistic {
     }
 
     /// Its place in a summary, if it is a mean or a percentile that what is open could move.
-    pub fn path(self) -> Option<Vec<&'static str>> {
+    pub fn path(&self) -> Option<Vec<&str>> {
         match self {
             Statistic::Mean => Some(vec!["qct_us", "mean"]),
             Statistic::P99 => Some(vec!["qct_us", "p99"]),
@@ -274,8 +259,25 @@ impl Statistic {
         }
     }
 
+    /// The class of traffic that it is of, by the key of the file. Calls are missing here: programs
+    /// name their own.
+    pub fn class(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Statistic::Flows(class, _) => Some(("flows", class)),
+            Statistic::Acknowledged(class, _) => Some(("acknowledged", class)),
+            Statistic::Slowdown(class, _) => Some(("slowdown", class)),
+            Statistic::Rounds(class, _) => Some(("rounds", class)),
+            Statistic::BusBandwidth(class) => Some(("bus-bandwidth", class)),
+            Statistic::OverClosedForm(class) => Some(("over-closed-form", class)),
+            Statistic::TimeoutsPerThousand(class) => Some(("timeouts-per-thousand", class)),
+            Statistic::RttP95(class) => Some(("rtt-p95", class)),
+            Statistic::RtoP95(class) => Some(("rto-p95", class)),
+            _ => None,
+        }
+    }
+
     /// Its value in a summary, if the summary has it: [`Statistic::of_run`] has all of them.
-    pub fn of(self, summary: &Summary) -> Option<f64> {
+    pub fn of(&self, summary: &Summary) -> Option<f64> {
         match self {
             Statistic::Acknowledged(..) => None,
             Statistic::Mean => summary.qct_us.mean,
@@ -288,7 +290,7 @@ impl Statistic {
             }
             Statistic::DroppedFor(reasons) => {
                 let by = &summary.packets.dropped_by;
-                let of = |reason: &&str| by.get(reason).copied().unwrap_or(0);
+                let of = |reason: &String| by.get(reason).copied().unwrap_or(0);
                 Some(reasons.iter().map(of).sum::<u64>() as f64)
             }
             Statistic::Lost => {
@@ -328,7 +330,7 @@ impl Statistic {
             Statistic::OverClosedForm(class) => summary.collectives.get(class)?.ratio,
             Statistic::Timeouts => Some(summary.timeouts as f64),
             Statistic::TimeoutsPerThousand(class) => {
-                let flows = Statistic::Flows(class, Of::Count).of(summary)?;
+                let flows = summary.fct_us.get(class)?.count as f64;
                 (flows > 0.0).then(|| summary.timeouts as f64 / flows * 1000.0)
             }
             Statistic::Pauses => Some(summary.pause_frames as f64),
@@ -336,11 +338,9 @@ impl Statistic {
             Statistic::ProbeP999 => summary.rtt_us.p999,
             Statistic::Fairness => summary.fairness_jain,
             Statistic::Disorder => Some(summary.packets.out_of_order as f64),
-            Statistic::Counter(mechanism, counter) => {
-                Some(summary.mechanisms.get(mechanism)?.get(counter).copied().unwrap_or(0) as f64)
-            }
+            Statistic::Counter(mechanism, counter) => counted(summary, mechanism, counter),
             Statistic::Busy => {
-                Statistic::Counter("receive-cpu", "busy-ppm-mean").of(summary).map(|ppm| ppm / 1e4)
+                counted(summary, "receive-cpu", "busy-ppm-mean").map(|ppm| ppm / 1e4)
             }
             Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
             Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
@@ -349,56 +349,38 @@ impl Statistic {
     }
 
     /// Its unit, as [`millpond_results::Number`] names it.
-    pub fn unit(self) -> &'static str {
+    pub fn unit(&self) -> &'static str {
         match self {
             Statistic::Goodput | Statistic::Samples(..) | Statistic::BusBandwidth(_) => "Gb/s",
             Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
-            Statistic::Fairness | Statistic::Slowdown(..) | Statistic::OverClosedForm(_) => "",
-            Statistic::SlowdownOfSizes(_, of) if of != Of::Count => "",
-            Statistic::Completed
-            | Statistic::Dropped
-            | Statistic::DroppedBut(_)
-            | Statistic::DroppedFor(_)
-            | Statistic::Retransmitted
-            | Statistic::Timeouts
-            | Statistic::TimeoutsPerThousand(_)
-            | Statistic::Pauses
-            | Statistic::Disorder
-            | Statistic::Counter(..)
-            | Statistic::Calls(_, Of::Count)
+            Statistic::Calls(_, Of::Count)
             | Statistic::Flows(_, Of::Count)
             | Statistic::Rounds(_, Of::Count)
             | Statistic::Acknowledged(_, Of::Count)
-            | Statistic::SlowdownOfSizes(..) => "count",
-            Statistic::Mean
-            | Statistic::P99
-            | Statistic::RoundTrip
-            | Statistic::Calls(..)
-            | Statistic::Flows(..)
-            | Statistic::Rounds(..)
-            | Statistic::Acknowledged(..)
-            | Statistic::ProbeP50
-            | Statistic::ProbeP999
-            | Statistic::RttP95(_)
-            | Statistic::RtoP95(_) => "us",
+            | Statistic::SlowdownOfSizes(_, Of::Count) => "count",
+            Statistic::Fairness | Statistic::OverClosedForm(_) => "",
+            Statistic::Slowdown(..) | Statistic::SlowdownOfSizes(..) => "",
+            Statistic::Mean | Statistic::P99 | Statistic::RoundTrip => "us",
+            Statistic::Calls(..) | Statistic::Flows(..) | Statistic::Rounds(..) => "us",
+            Statistic::Acknowledged(..) | Statistic::RttP95(_) | Statistic::RtoP95(_) => "us",
+            Statistic::ProbeP50 | Statistic::ProbeP999 => "us",
+            _ => "count",
         }
     }
 
     /// Its name among the numbers of a run of calls, as [`millpond_results::OneRun`] has it.
-    pub fn of_calls(self) -> Option<String> {
-        let field = match self {
-            Statistic::Goodput => return Some("goodput_gbps".into()),
-            Statistic::Calls(_, Of::P50) => "p50_us",
-            Statistic::Calls(_, Of::P99) => "p99_us",
-            Statistic::Calls(_, Of::P999) => "p999_us",
-            _ => return None,
-        };
-        let Statistic::Calls(class, _) = self else { return None };
-        Some(format!("{class} {field}"))
+    pub fn of_calls(&self) -> Option<String> {
+        match self {
+            Statistic::Goodput => Some("goodput_gbps".into()),
+            Statistic::Calls(class, of @ (Of::P50 | Of::P99 | Of::P999)) => {
+                Some(format!("{class} {}_us", of.key()?))
+            }
+            _ => None,
+        }
     }
 
     /// Why a run has no such number.
-    pub fn absent(self) -> &'static str {
+    pub fn absent(&self) -> &'static str {
         match self {
             Statistic::Calls(..) => "fewer than ten calls exceeded it",
             Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => {
@@ -418,7 +400,7 @@ impl Statistic {
     }
 
     /// Its name where it is not what a claim is of.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Statistic::Flows(_, Of::P50)
             | Statistic::Rounds(_, Of::P50)
@@ -430,8 +412,11 @@ impl Statistic {
     }
 
     /// Whether it is of queries, so that the share that completed belongs beside it.
-    pub fn is_of_queries(self) -> bool {
-        matches!(self, Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped)
+    pub fn is_of_queries(&self) -> bool {
+        matches!(
+            &self,
+            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped
+        )
     }
 }
 
@@ -455,7 +440,7 @@ mod tests {
     #[test]
     fn timeouts_are_counted_by_flows_of_a_class_and_drops_without_a_reason() {
         let mut summary = Summary::default();
-        let timeouts = Statistic::TimeoutsPerThousand("foreground");
+        let timeouts = Statistic::TimeoutsPerThousand("foreground".into());
         assert_eq!((timeouts.of(&summary), timeouts.unit()), (None, "count"));
         let flows = |count: u64| Fct { count, ..Fct::default() };
         summary.fct_us =
@@ -467,19 +452,23 @@ mod tests {
         summary.packets.dropped = 9;
         summary.packets.dropped_by =
             Ordered::from(vec![("color".to_string(), 7), ("shared-buffer".into(), 2)]);
-        let of = |reason| Statistic::DroppedBut(reason).of(&summary);
+        let of = |reason: &str| Statistic::DroppedBut(reason.to_string()).of(&summary);
         assert_eq!(
             (of("color"), of("shared-buffer"), of("ttl")),
             (Some(2.0), Some(7.0), Some(9.0))
         );
-        let of = |reasons| Statistic::DroppedFor(reasons).of(&summary);
+        let of = |reasons: &[&str]| {
+            let reasons = reasons.iter().map(|reason| reason.to_string()).collect();
+            Statistic::DroppedFor(reasons).of(&summary)
+        };
         assert_eq!((of(&["color", "shared-buffer"]), of(&["ttl"])), (Some(9.0), Some(0.0)));
     }
 
     #[test]
     fn rounds_and_their_bus_bandwidth_are_of_a_class() {
-        let (p50, count) = (Statistic::Rounds("job", Of::P50), Statistic::Rounds("job", Of::Count));
-        let bandwidth = Statistic::BusBandwidth("job");
+        let (p50, count) =
+            (Statistic::Rounds("job".into(), Of::P50), Statistic::Rounds("job".into(), Of::Count));
+        let bandwidth = Statistic::BusBandwidth("job".into());
         let mut summary = Summary::default();
         assert_eq!((p50.of(&summary), bandwidth.of(&summary)), (None, None));
         let time_us = Times { p50: Some(1600.0), ..Times::default() };
@@ -493,9 +482,9 @@ mod tests {
         summary.collectives = Ordered::from(vec![("job".to_string(), job)]);
         assert_eq!((p50.of(&summary), count.of(&summary)), (Some(1600.0), Some(4.0)));
         assert_eq!((bandwidth.of(&summary), bandwidth.unit()), (Some(76.0), "Gb/s"));
-        let ratio = Statistic::OverClosedForm("job");
+        let ratio = Statistic::OverClosedForm("job".into());
         assert_eq!((ratio.of(&summary), ratio.unit()), (Some(1.04), ""));
-        assert_eq!(Statistic::Rounds("job", Of::P95).of(&summary), None);
+        assert_eq!(Statistic::Rounds("job".into(), Of::P95).of(&summary), None);
     }
 
     #[test]
@@ -510,20 +499,22 @@ mod tests {
         assert_eq!(of(OfSamples::Swing(90), &samples), Some(40.0));
         assert_eq!((of(OfSamples::P50, &[]), of(OfSamples::Swing(40), &[1.0])), (None, None));
         let mut summary = Summary::default();
-        let mean = Statistic::Samples("a", OfSamples::Mean);
+        let mean = Statistic::Samples("a".into(), OfSamples::Mean);
         assert_eq!((mean.of(&summary), mean.unit()), (None, "Gb/s"));
         let gbps = Ordered::from(vec![("a".to_string(), vec![2.0, 4.0])]);
         summary.goodput_over_time =
             Some(GoodputOverTime { period_us: 30.0, packet_us: 0.0, gbps, recovery: Vec::new() });
         assert_eq!(mean.of(&summary), Some(3.0));
-        assert_eq!(Statistic::Samples("b", OfSamples::Mean).of(&summary), None);
+        assert_eq!(Statistic::Samples("b".into(), OfSamples::Mean).of(&summary), None);
     }
 
     #[test]
     fn slowdowns_are_of_a_class_or_of_sizes() {
         let mut summary = Summary::default();
-        let (mice, small) =
-            (|of| Statistic::Slowdown("mice", of), |of| Statistic::SlowdownOfSizes("0-10000", of));
+        let (mice, small) = (
+            |of| Statistic::Slowdown("mice".into(), of),
+            |of| Statistic::SlowdownOfSizes("0-10000".into(), of),
+        );
         assert_eq!((mice(Of::P95).of(&summary), small(Of::P95).of(&summary)), (None, None));
         let of = Slowdown { p50: Some(1.5), p95: Some(4.0), ..Slowdown::default() };
         summary.slowdown = Ordered::from(vec![("mice".to_string(), of)]);
@@ -542,16 +533,16 @@ mod tests {
     fn times_to_the_last_acknowledgement_are_of_a_class() {
         let times = Ordered::from(vec![("foreground".to_string(), vec![1.0, 2.0, 3.0, 5.0, 9.0])]);
         let run = Run { acknowledged: Some(Arc::new(times)), ..Run::default() };
-        let of = |of| Statistic::Acknowledged("foreground", of).of_run(&run);
+        let of = |of| Statistic::Acknowledged("foreground".into(), of).of_run(&run);
         assert_eq!((of(Of::P50), of(Of::Mean), of(Of::Count)), (Some(3.0), Some(4.0), Some(5.0)));
         assert!((of(Of::P95).unwrap() - 8.2).abs() < 1e-9, "interpolated between 5 and 9");
-        assert_eq!(Statistic::Acknowledged("background", Of::P50).of_run(&run), None);
+        assert_eq!(Statistic::Acknowledged("background".into(), Of::P50).of_run(&run), None);
         assert_eq!(
-            Statistic::Acknowledged("foreground", Of::P50).of_run(&Run::default()),
+            Statistic::Acknowledged("foreground".into(), Of::P50).of_run(&Run::default()),
             None,
             "no flows were kept"
         );
-        assert_eq!(Statistic::Acknowledged("foreground", Of::P99).beyond(&run), Some(0.05));
+        assert_eq!(Statistic::Acknowledged("foreground".into(), Of::P99).beyond(&run), Some(0.05));
     }
 
     #[test]

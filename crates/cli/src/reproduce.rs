@@ -21,6 +21,7 @@ use millpond_results::{
     Claim, Verdict, claims_json, claims_junit, claims_markdown, reproduction_table,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// All that are built.
 pub const ALL: &str = "all";
@@ -36,7 +37,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         return recorded(args, name, &chosen);
     }
     let page_of_one = args.page.as_deref().filter(|_| name != ALL);
-    for paper in chosen {
+    for paper in &chosen {
         let job = job(args, paper, out_of(args, paper, name == ALL))?;
         if let Some(folder) = page_of_one {
             Recorded::may_replace(paper, job.effort, folder, args.force)?;
@@ -59,9 +60,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         let ended = reproduce_paper(job, &options)?;
         let measured = || Recorded::of(&ended, job.effort, &manifest(""));
         match page_of_one {
-            Some(folder) => measured().write(job.paper, folder)?,
+            Some(folder) => measured().write(&job.paper, folder)?,
             None if args.page.is_none() => {}
-            None => exhibits.push(measured().exhibit(job.paper, Some(&ended.reproduction))),
+            None => exhibits.push(measured().exhibit(&job.paper, Some(&ended.reproduction))),
         }
         if !args.quiet && !args.json && args.format.name.is_none() {
             say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
@@ -71,7 +72,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
                 job.out.display(),
                 job.out.join("report.html").display()
             ));
-            pages(job.paper);
+            pages(&job.paper);
         }
         total.add(ended);
     }
@@ -101,7 +102,7 @@ fn pages(paper: &Paper) {
 }
 
 /// Makes the gallery of what is recorded.
-fn recorded(args: &ReproduceArgs, name: &str, papers: &[&'static Paper]) -> Result<(), Failure> {
+fn recorded(args: &ReproduceArgs, name: &str, papers: &[Arc<Paper>]) -> Result<(), Failure> {
     let Some(folder) = &args.page else { return check_alone(args) };
     let mut exhibits = Vec::new();
     for paper in papers {
@@ -123,7 +124,7 @@ fn written(args: &ReproduceArgs, page: &Path) {
 
 /// The names of those that are built in, and of all.
 fn built() -> Vec<&'static str> {
-    papers().iter().map(|paper| paper.name).chain([ALL]).collect()
+    papers().iter().map(|paper| paper.name.as_str()).chain([ALL]).collect()
 }
 
 /// The worlds beside the simulator.
@@ -140,9 +141,9 @@ fn kinds_of_worlds(args: &ReproduceArgs) -> Vec<WorldKind> {
 }
 
 /// The part of a paper that is asked for.
-fn job(args: &ReproduceArgs, paper: &'static Paper, out: PathBuf) -> Result<Reproducing, Failure> {
+fn job(args: &ReproduceArgs, paper: &Arc<Paper>, out: PathBuf) -> Result<Reproducing, Failure> {
     Ok(Reproducing {
-        paper,
+        paper: Arc::clone(paper),
         effort: if args.quick { Effort::Quick } else { Effort::Full },
         seeds: args.seeds.range,
         force: args.force,
@@ -165,7 +166,7 @@ fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
 fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
     let quick = if args.quick { "-quick" } else { "" };
     match &args.out {
-        Some(out) if of_several => out.join(paper.name),
+        Some(out) if of_several => out.join(&paper.name),
         Some(out) => out.clone(),
         None => Path::new("out").join(format!("reproduce-{}{quick}", paper.name)),
     }
@@ -194,7 +195,7 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
 }
 
 /// All claims of a paper, by kind.
-fn kinds(paper: &'static Paper) -> Kinds {
+fn kinds(paper: &Paper) -> Kinds {
     Kinds::of(all_claims(paper).map(|(_, kind)| kind))
 }
 
@@ -205,13 +206,13 @@ fn kinds_json(kinds: Kinds) -> serde_json::Value {
 /// The papers, without running anything.
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.json {
-        let paper = |paper: &&'static Paper| {
+        let paper = |paper: &Arc<Paper>| {
             let name = |id: &str| format!("{}-{id}", paper.name);
             serde_json::json!({
                 "paper": paper.name, "built": true, "title": paper.title,
-                "experiments": paper.experiments.iter().map(|e| e.name).collect::<Vec<_>>(),
+                "experiments": paper.experiments.iter().map(|e| &e.name).collect::<Vec<_>>(),
                 "kinds": kinds_json(kinds(paper)),
-                "claims": paper.claims.iter().map(|claim| name(claim.id)).collect::<Vec<_>>(),
+                "claims": paper.claims.iter().map(|claim| name(&claim.id)).collect::<Vec<_>>(),
             })
         };
         let all: Vec<_> = papers().iter().map(paper).collect();
@@ -219,7 +220,7 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
         return Ok(());
     }
     for paper in papers() {
-        let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name).collect();
+        let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name.as_str()).collect();
         let kinds = kinds(paper);
         say(&format!("{:<10} {}: {} claims", paper.name, paper.title, kinds.all()));
         say(&format!("{:<10} claims: {kinds}", ""));
@@ -278,8 +279,8 @@ impl Total {
 /// An experiment whose time can be estimated, or what to say in its place.
 fn simulated<'a>(
     experiment: &Experiment,
-    prepared: &'a Result<Prepared, &'static str>,
-) -> Result<&'a Prepared, String> {
+    prepared: &'a Result<Prepared<'a>, &str>,
+) -> Result<&'a Prepared<'a>, String> {
     let prepared = prepared.as_ref().map_err(|why| format!("left out by --quick: {why}"))?;
     match experiment.world {
         WorldKind::Lab => Err(format!("{} runs in the lab", prepared.design.sweep.runs().count())),

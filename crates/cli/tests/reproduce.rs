@@ -12,7 +12,7 @@ fn kinds(paper: &'static Paper, experiment: Option<&str>) -> Kinds {
     match experiment {
         None => Kinds::of(all_claims(paper).map(|(_, kind)| kind)),
         Some(of) => Kinds::of(
-            paper.claims.iter().filter(|claim| claim.experiment() == of).map(|claim| claim.kind()),
+            paper.claims.iter().filter(|claim| claim.experiment() == of).map(|claim| claim.kind),
         ),
     }
 }

@@ -32,7 +32,7 @@ pub struct Reproduction {
 impl Reproduction {
     /// The names of the papers that are built in.
     pub fn papers() -> Vec<&'static str> {
-        papers().iter().map(|paper| paper.name).collect()
+        papers().iter().map(|paper| paper.name.as_str()).collect()
     }
 }
 
@@ -80,12 +80,12 @@ pub fn reproduce(
 ) -> Result<Reproduced, Error> {
     let paper = find_paper(&reproduction.paper)?;
     let job = Reproducing {
-        paper,
         effort: if reproduction.quick { Effort::Quick } else { Effort::Full },
         seeds: reproduction.seeds.clone().map(RangeInclusive::into_inner),
         force: options.force,
         out: folder.as_ref().to_path_buf(),
-        chosen: Chosen::of(paper, &reproduction.only)?.only_in(paper, &kinds(options)),
+        chosen: Chosen::of(&paper, &reproduction.only)?.only_in(&paper, &kinds(options)),
+        paper,
     };
     let Ended { claims, failed, stalled, runs, .. } = reproduce_paper(&job, options)?;
     Ok(Reproduced { claims, failed, stalled, runs })
@@ -120,16 +120,16 @@ impl Runner for Command<'_> {
 
     fn run(
         &self,
-        prepared: &Prepared,
+        prepared: &Prepared<'_>,
         design: &Design,
         folder: &SweepFolder,
     ) -> Result<Vec<(u32, String)>, millpond_claims::Error> {
-        let Experiment { name, world, keep, .. } = *prepared.of;
-        let Some(world) = self.options.worlds().find(|it| it.kind() == world) else {
+        let Experiment { name, world, keep, .. } = prepared.of;
+        let Some(world) = self.options.worlds().find(|other| other.kind() == *world) else {
             let text = format!("experiment {name}: there is no world {world:?}");
             return Err(millpond_claims::Error::Usage(text));
         };
         let options = Options { world, beside: &[], ..*self.options };
-        run_all(name, keep, &prepared.scenario, design, folder, &options)
+        run_all(name, *keep, &prepared.scenario, design, folder, &options)
     }
 }

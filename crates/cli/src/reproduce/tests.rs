@@ -3,11 +3,14 @@
 use super::*;
 use crate::args::{Seeds, Threads};
 use millpond_claims::{
-    Baselines, Claim, Counts, Experiment, Measure, Published, Runs, Statistic, Value,
+    Baselines, Claim, Counts, Experiment, Measure, Published, QuickFile, Runs, Settings,
 };
-use millpond_results::{Claim as Judged, Keep, Reproduction, Status, Summary, Sweep, Verdict};
+use millpond_results::{
+    Claim as Judged, ClaimKind, Keep, Reproduction, Status, Summary, Sweep, Verdict,
+};
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 const TEXT: &str = r#"
@@ -34,79 +37,89 @@ name = "large"
 set = { "switch.buffer.size" = "1MB" }
 "#;
 
-const EXPERIMENT: Experiment = Experiment {
-    name: "buffers",
-    title: "a test",
-    scenario: "tiny.toml",
-    text: TEXT,
-    schemes: &[("small", "Small"), ("large", "Large")],
-    load_axis: "load",
-    load_key: Some("traffic.incast.rate"),
-    full: Runs { loads: &[(50.0, "2000"), (90.0, "4000")], seeds: (1, 2), set: &[], note: "" },
-    quick: Ok(Runs {
-        loads: &[(90.0, "4000")],
-        seeds: (1, 1),
-        set: &[("duration", "1ms")],
-        note: "half",
-    }),
-    world: WorldKind::Sim,
-    keep: Keep::Queries,
-    shows: &[],
-    published: &[Published {
-        variant: "small",
-        source: "s",
-        loads: &[50.0],
-        mean_s: &[1e-3],
-        p99_s: &[2e-3],
-    }],
-};
+fn texts(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect()
+}
 
-const fn drops(id: &'static str, experiment: &'static str, accept: [Option<f64>; 2]) -> Claim {
-    let statistic = Statistic::Mean;
-    let measure = Measure::Change { experiment, load: 90.0, statistic, of: "large", than: "small" };
-    Claim {
-        id,
-        source: "test",
-        statement: "less",
-        paper: Value::Published(-50.0),
-        accept,
-        measure,
-        quick: None,
-        note: "",
+fn buffers() -> Experiment {
+    let loads = vec![(50.0, "2000".to_string()), (90.0, "4000".to_string())];
+    Experiment {
+        name: "buffers".into(),
+        title: "a test".into(),
+        scenario: "tiny.toml".into(),
+        text: TEXT.into(),
+        schemes: texts(&[("small", "Small"), ("large", "Large")]),
+        load_axis: "load".into(),
+        load_key: Some("traffic.incast.rate".into()),
+        full: Runs { loads, seeds: (1, 2), ..Runs::default() },
+        quick: Ok(QuickFile {
+            loads: Some(vec![(90.0, "4000".into())]),
+            seeds: (1, 1),
+            set: Some(Settings(texts(&[("duration", "1ms")]))),
+            note: "half".into(),
+        }),
+        world: WorldKind::Sim,
+        keep: Keep::Queries,
+        shows: Vec::new(),
+        published: vec![Published {
+            variant: "small".into(),
+            source: "s".into(),
+            loads: vec![50.0],
+            mean_s: vec![1e-3],
+            p99_s: vec![2e-3],
+        }],
     }
 }
 
-const CLAIMS: &[Claim] = &[
-    Claim { paper: Value::Fitted(-50.0, "a size"), ..drops("S1a", "buffers", [None, Some(0.0)]) },
-    drops("S1b", "buffers", [Some(0.0), None]),
-    drops("S2", "alone", [None, Some(0.0)]),
-];
-const ALONE: Experiment =
-    Experiment { name: "alone", quick: Err("no time"), published: &[], ..EXPERIMENT };
-const BASELINES: Baselines = Baselines { off: &[("large", "small")], of: &[], none: &[] };
-static PAPER: Paper = Paper {
-    year: 2026,
-    name: "test",
-    title: "A test",
-    experiments: &[EXPERIMENT, ALONE],
-    claims: CLAIMS,
-    baselines: BASELINES,
-};
-static CHANGED: Paper = Paper {
-    year: 2026,
-    name: "test",
-    title: "A test",
-    experiments: &[
-        Experiment {
-            schemes: &[("small", "Small"), ("large", "Large")],
-            full: Runs { set: &[("host.mtu", "9000")], ..EXPERIMENT.full },
-            ..EXPERIMENT
+fn alone() -> Experiment {
+    let (name, quick) = ("alone".into(), Err("no time".into()));
+    Experiment { name, quick, published: Vec::new(), ..buffers() }
+}
+
+fn drops(id: &str, experiment: &str, accept: [Option<f64>; 2]) -> Claim {
+    Claim {
+        id: id.into(),
+        source: "test".into(),
+        statement: "less".into(),
+        kind: ClaimKind::Published,
+        paper: Some(-50.0),
+        at_least: accept[0],
+        at_most: accept[1],
+        measure: Measure {
+            experiment: experiment.into(),
+            load: Some(90.0),
+            of: "large".into(),
+            than: "small".into(),
+            ..Measure::default()
         },
-        ALONE,
-    ],
-    claims: CLAIMS,
-    baselines: BASELINES,
-};
+        ..Claim::default()
+    }
+}
+
+fn paper_of(first: Experiment) -> Paper {
+    let fitted = drops("S1a", "buffers", [None, Some(0.0)]);
+    let (kind, how) = (ClaimKind::Fitted, Some("a size".to_string()));
+    Paper {
+        year: 2026,
+        name: "test".into(),
+        title: "A test".into(),
+        experiments: vec![first, alone()],
+        claims: vec![
+            Claim { kind, how, ..fitted },
+            drops("S1b", "buffers", [Some(0.0), None]),
+            drops("S2", "alone", [None, Some(0.0)]),
+        ],
+        baselines: Baselines { off: texts(&[("large", "small")]), ..Baselines::default() },
+    }
+}
+
+static PAPER: LazyLock<Arc<Paper>> = LazyLock::new(|| Arc::new(paper_of(buffers())));
+static CHANGED: LazyLock<Arc<Paper>> = LazyLock::new(|| {
+    let buffers = buffers();
+    let set = Settings(texts(&[("host.mtu", "9000")]));
+    let full = Runs { set, ..buffers.full.clone() };
+    Arc::new(paper_of(Experiment { full, ..buffers }))
+});
 
 /// A folder of a test's own, removed with it.
 struct Dir(PathBuf);
@@ -139,7 +152,7 @@ fn run_job(args: &ReproduceArgs, job: &Reproducing) -> Result<Ended, millpond::E
     reproduce_paper(job, &options(args, &Terminal::new(args.quiet, "")))
 }
 
-fn run_paper(paper: &'static Paper, args: &ReproduceArgs, out: &Path) -> Result<Ended, Failure> {
+fn run_paper(paper: &Arc<Paper>, args: &ReproduceArgs, out: &Path) -> Result<Ended, Failure> {
     Ok(run_job(args, &job(args, paper, out.to_path_buf())?)?)
 }
 
