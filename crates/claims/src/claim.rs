@@ -39,9 +39,9 @@ impl Claim {
         &self.measure.experiment
     }
 
-    /// The accepted interval, ends included.
+    /// The accepted interval, ends included; what is no number is no end.
     pub fn accept(&self) -> [Option<f64>; 2] {
-        [self.at_least, self.at_most]
+        [self.at_least, self.at_most].map(|end| end.filter(|value| value.is_finite()))
     }
 
     /// How its number came about, for the note.

@@ -5,6 +5,7 @@
 //! variants and seeds that a later call leaves out. A run is known by its scenario as resolved, and
 //! by the program's version and revision.
 
+use crate::control::share_out;
 use crate::revision::{REVISION, VERSION};
 use crate::run::write;
 use crate::threads::{self, all_cores};
@@ -22,7 +23,6 @@ use millpond_scenario::plan::Plan as Detail;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// One arm: a variant of the scenario with one combination of the varied values.
@@ -247,43 +247,33 @@ impl Comparison {
         let workers = options.at_once(left.len());
         let state = Runs { label: "compare", all, ended: before, ..Runs::default() };
         control.runs(&state);
-        let next = AtomicUsize::new(0);
         let runs = Mutex::new((before, Ended { finished: before, ..Ended::default() }));
-        let work = || {
-            while !control.is_stopped() {
-                let Some((arm, seed)) = left.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                    break;
-                };
-                let result = self.run_one(folder, arm, *seed, cores / workers, options);
-                let mut runs = runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                runs.0 += 1;
-                control.runs(&Runs {
-                    ended: runs.0,
-                    latest: &format!("{} (seed {seed})", arm.name),
-                    ..state
-                });
-                let runs = &mut runs.1;
-                match result {
-                    Ok(summary) if summary.status == Status::Interrupted => {
-                        let _ = std::fs::remove_dir_all(self.place(folder.path(), arm, *seed));
-                        break;
-                    }
-                    Ok(summary) => {
-                        runs.finished += 1;
-                        if summary.status == Status::Failed {
-                            runs.failed.get_or_insert(summary);
-                        }
-                    }
-                    Err(error) => {
-                        runs.error.get_or_insert(error);
+        share_out(&left, workers, control, |&(arm, seed)| {
+            let result = self.run_one(folder, arm, seed, cores / workers, options);
+            let mut runs = runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            runs.0 += 1;
+            control.runs(&Runs {
+                ended: runs.0,
+                latest: &format!("{} (seed {seed})", arm.name),
+                ..state
+            });
+            let runs = &mut runs.1;
+            match result {
+                Ok(summary) if summary.status == Status::Interrupted => {
+                    let _ = std::fs::remove_dir_all(self.place(folder.path(), arm, seed));
+                    return false;
+                }
+                Ok(summary) => {
+                    runs.finished += 1;
+                    if summary.status == Status::Failed {
+                        runs.failed.get_or_insert(summary);
                     }
                 }
+                Err(error) => {
+                    runs.error.get_or_insert(error);
+                }
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(work);
-            }
+            true
         });
         let (ended, runs) = runs.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         control.runs(&Runs { ended, is_over: true, ..state });

@@ -2,6 +2,7 @@
 
 use crate::threads::all_cores;
 use crate::{Progress, Sim, World};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Receives progress, notes and warnings of runs, and stops them. `()` ignores all and stops
 /// nothing.
@@ -133,4 +134,25 @@ impl Default for Options<'_> {
     fn default() -> Self {
         Options { world: &Sim, beside: &[], threads: None, force: false, control: &() }
     }
+}
+
+/// Does `work` on each job, several at a time, until it returns false or the caller stops.
+pub(crate) fn share_out<T: Sync>(
+    jobs: &[T],
+    workers: usize,
+    control: &dyn Control,
+    work: impl Fn(&T) -> bool + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    let one_by_one = || {
+        while !control.is_stopped()
+            && let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+            && work(job)
+        {}
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(one_by_one);
+        }
+    });
 }

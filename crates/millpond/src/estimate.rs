@@ -7,6 +7,7 @@
 //! first is used, since a run's beginning is quieter than the rest; where it does not (closed
 //! loops) or gives an upper bound only (more than the links can carry), the second.
 
+use crate::control::share_out;
 use crate::threads::all_cores;
 use crate::{Control, Error, Options, Runs};
 use millpond_claims::{Design, Hops};
@@ -18,7 +19,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// All trials of a design together take about so long on one core; the others stand for points
@@ -142,26 +142,17 @@ fn tried(
         return Ok(Vec::new());
     }
     control.runs(&state);
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        let is_wanted = |_: &&(u32, u64)| !control.is_stopped();
-        while let Some((point, seed)) =
-            points.get(next.fetch_add(1, Ordering::Relaxed)).filter(is_wanted)
-        {
-            let recipe = &design.recipes[*point as usize - 1];
-            let plan = scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(*seed));
-            let hops = design.hops[*point as usize - 1];
-            let seconds =
-                plan.map(|plan| (*point, Trial::of(&plan, budget, control).seconds(&plan, hops)));
-            let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            found.push(seconds);
-            control.runs(&Runs { ended: found.len(), ..state });
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..cores.min(points.len()) {
-            scope.spawn(work);
-        }
+    let found = Mutex::new(Vec::new());
+    share_out(&points, cores.min(points.len()), control, |&(point, seed)| {
+        let recipe = &design.recipes[point as usize - 1];
+        let plan = scenario.plan(recipe.variant.as_deref(), &recipe.overrides, Some(seed));
+        let hops = design.hops[point as usize - 1];
+        let seconds =
+            plan.map(|plan| (point, Trial::of(&plan, budget, control).seconds(&plan, hops)));
+        let mut found = found.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        found.push(seconds);
+        control.runs(&Runs { ended: found.len(), ..state });
+        true
     });
     let found = found.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     control.runs(&Runs { ended: found.len(), is_over: true, ..state });

@@ -4,6 +4,7 @@
 //! Invariant: a run that is finished in the folder is not made again, and one that fails stops no
 //! other.
 
+use crate::control::share_out;
 use crate::run::write;
 use crate::{Options, Plan, Runs, Status};
 use millpond_claims::{Design, Error, Recipe};
@@ -11,7 +12,6 @@ use millpond_results::{Keep, Point, RunWriter, SweepFolder, SweepRun};
 use millpond_scenario::Scenario;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Runs what is not finished yet, and keeps `keep` of each. Returns the failures: number of the
@@ -38,14 +38,9 @@ pub(crate) fn run_all(
     }
     let state = Runs { label, all, ended: finished, ..Runs::default() };
     control.runs(&state);
-    let (next, ended) = (AtomicUsize::new(0), Mutex::default());
-    let sweeper = Sweeper { keep, scenario, design, folder, options, state, next, ended };
-    let workers = options.at_once(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| sweeper.work(&jobs));
-        }
-    });
+    let ended = Mutex::default();
+    let sweeper = Sweeper { keep, scenario, design, folder, options, state, ended };
+    share_out(&jobs, options.at_once(jobs.len()), control, |(point, run)| sweeper.work(point, run));
     let mut ended = sweeper.ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     control.runs(&Runs { is_over: true, ..ended.of(&state) });
     if ended.complete + ended.failures.len() < jobs.len() {
@@ -83,40 +78,35 @@ struct Sweeper<'a> {
     options: &'a Options<'a>,
     /// Before this call.
     state: Runs<'a>,
-    next: AtomicUsize,
     ended: Mutex<Ended>,
 }
 
 impl Sweeper<'_> {
-    /// Runs one job after the other, until there are none or the caller stops.
-    fn work(&self, jobs: &[(&Point, &SweepRun)]) {
-        while !self.options.control.is_stopped() {
-            let Some((point, run)) = jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            let recipe = &self.design.recipes[point.point as usize - 1];
-            // One run that panics is a bug to report, and no reason to lose the others.
-            let result =
-                catch_unwind(AssertUnwindSafe(|| self.run(recipe, run))).unwrap_or_else(|_| {
-                    Err("it panicked; this is a bug in millpond, please report it".to_string())
-                });
-            let mut ended = self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            match result {
-                Ok(true) => ended.complete += 1,
-                Ok(false) => break,
-                Err(reason) => {
-                    let what = format!(
-                        "run {} ({}, seed {}) failed: {reason}",
-                        run.run,
-                        values_text(point, " "),
-                        run.seed
-                    );
-                    self.options.control.warn(&what);
-                    ended.failures.push((run.run, reason));
-                }
+    /// Makes a run. Returns false if it was interrupted.
+    fn work(&self, point: &Point, run: &SweepRun) -> bool {
+        let recipe = &self.design.recipes[point.point as usize - 1];
+        // One run that panics is a bug to report, and no reason to lose the others.
+        let result =
+            catch_unwind(AssertUnwindSafe(|| self.run(recipe, run))).unwrap_or_else(|_| {
+                Err("it panicked; this is a bug in millpond, please report it".to_string())
+            });
+        let mut ended = self.ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match result {
+            Ok(true) => ended.complete += 1,
+            Ok(false) => return false,
+            Err(reason) => {
+                let what = format!(
+                    "run {} ({}, seed {}) failed: {reason}",
+                    run.run,
+                    values_text(point, " "),
+                    run.seed
+                );
+                self.options.control.warn(&what);
+                ended.failures.push((run.run, reason));
             }
-            self.options.control.runs(&ended.of(&self.state));
         }
+        self.options.control.runs(&ended.of(&self.state));
+        true
     }
 
     /// Whether the run came to its end; why not, if it failed.

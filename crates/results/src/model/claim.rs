@@ -90,13 +90,10 @@ pub struct Claim {
     /// Whether it holds.
     pub status: Verdict,
     /// The spread of `measured` over the seeds; `null` for one seed.
-    #[serde(default)]
     pub interval: Option<[f64; 2]>,
     /// The kind of the interval's ends; `null` where there is none.
-    #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
     /// The effect of the spread on the verdict, in the words of `compare`.
-    #[serde(default)]
     pub noise: Noise,
     /// Points of a sweep of which `measured` is the best; absent where it is of one point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,14 +102,11 @@ pub struct Claim {
     /// the least; absent where the open ones hardly move it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<f64>,
-    /// Whether it holds with its mechanism off; folders of older versions do not have it.
-    #[serde(default)]
+    /// Whether it holds with its mechanism off.
     pub baseline: Verdict,
     /// The measured values with the mechanism off, in the claim's unit.
-    #[serde(default)]
     pub baseline_measured: Option<f64>,
     /// Which scheme stands in the place of which, or why the claim has no baseline.
-    #[serde(default)]
     pub baseline_note: String,
     /// How it was measured, what a value rests on, why it was not evaluated.
     pub note: String,
@@ -124,13 +118,10 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
     /// The experiment that it is about.
-    #[serde(default)]
     pub experiment: String,
     /// The schemes of it that it is about, by their labels; empty: all.
-    #[serde(default)]
     pub schemes: Vec<String>,
     /// The load that it is about; `null`: all of them.
-    #[serde(default)]
     pub load: Option<f64>,
     /// The numbers that a relative one stands for; absent where there is nothing behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

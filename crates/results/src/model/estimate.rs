@@ -13,7 +13,6 @@ pub struct Estimate {
     /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
     /// The kind of the interval's ends; `null` where there is none.
-    #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
     /// Seeds that have it.
     pub n: u32,
@@ -62,17 +61,14 @@ pub struct Difference {
     /// The same over the first variant's mean: −0.5 is half of it; `null` if that is zero.
     pub relative: Option<f64>,
     /// The interval of `relative`, which is not below −1; `null` where either is.
-    #[serde(default)]
     pub relative_interval: Option<[f64; 2]>,
     /// The interval of the mean; `null` for fewer than two seeds.
     pub interval: Option<[f64; 2]>,
     /// The kind of the interval's ends; `null` where there is none.
-    #[serde(default)]
     pub interval_kind: Option<IntervalKind>,
     /// Seeds that both have.
     pub n: u32,
     /// The verdict on it.
-    #[serde(default)]
     pub noise: Noise,
 }
 

@@ -14,7 +14,6 @@ pub struct GoodputOverTime {
     /// periods.
     pub period_us: f64,
     /// The time of a full packet on the slowest link of a host, in microseconds.
-    #[serde(default)]
     pub packet_us: f64,
     /// Application bytes delivered in order, in Gb/s, by class.
     pub gbps: Ordered<Vec<f64>>,

@@ -3,16 +3,13 @@
 //! Invariant: what is read and written again has its keys in the order in which they were read.
 
 use indexmap::IndexMap;
-use serde::de::{MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
-use std::marker::PhantomData;
+use serde::{Deserialize, Serialize};
 
 /// A JSON object whose keys keep the order in which they were put in. A value is found at once,
 /// however many there are: a summary may have tens of thousands of classes, and a page asks for
 /// each of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Ordered<V>(pub(crate) IndexMap<String, V>);
 
 impl<V> Default for Ordered<V> {
@@ -56,38 +53,5 @@ impl<V> Ordered<V> {
     /// Names and values, in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
-    }
-}
-
-impl<V: Serialize> Serialize for Ordered<V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (key, value) in &self.0 {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Entries<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
-            type Value = Ordered<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Ordered<V>, A::Error> {
-                let mut entries = IndexMap::new();
-                while let Some((key, value)) = map.next_entry()? {
-                    entries.insert(key, value);
-                }
-                Ok(Ordered(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries(PhantomData))
     }
 }

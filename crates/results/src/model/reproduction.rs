@@ -61,7 +61,6 @@ pub struct LoadPoint {
     /// empty unless the queries were kept.
     pub distribution: Vec<(f64, f64)>,
     /// Application bytes delivered, in Gb/s.
-    #[serde(default)]
     pub goodput_gbps: Estimate,
     /// Calls on persistent connections, by class; absent where there are none.
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]

@@ -79,7 +79,6 @@ pub struct RunInfo {
     /// Seconds by the wall clock, from the network's making to the run's end.
     pub wall_s: f64,
     /// Seconds by the wall clock before that: reading the scenario and planning its network.
-    #[serde(default)]
     pub setup_s: f64,
     /// Seconds of virtual time.
     pub simulated_s: f64,
@@ -105,7 +104,6 @@ pub struct Flows {
     pub completed: u64,
     /// Flows that were to start when others are delivered, and never did; they are not among those
     /// started.
-    #[serde(default)]
     pub not_started: u64,
     /// Application bytes delivered in the measured time.
     pub bytes_delivered: u64,
@@ -150,10 +148,8 @@ pub struct Fct {
     /// Completed flows.
     pub count: u64,
     /// Flows that did not complete.
-    #[serde(default)]
     pub unfinished: u64,
     /// The share that completed; `null` if none started.
-    #[serde(default)]
     pub completed_fraction: Option<f64>,
     /// Mean of the completed ones.
     pub mean: Option<f64>,
@@ -164,7 +160,6 @@ pub struct Fct {
     /// 90th percentile.
     pub p90: Option<f64>,
     /// 95th percentile.
-    #[serde(default)]
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -173,15 +168,12 @@ pub struct Fct {
     /// Largest.
     pub max: Option<f64>,
     /// Percentiles where an open one counts with its age: those of all that started are not below.
-    #[serde(default)]
     pub at_least: Percentiles,
     /// Percentiles where an open one never ends: those of all that started are not above; `null`
     /// where nothing bounds them.
-    #[serde(default)]
     pub at_most: Percentiles,
     /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not
     /// come so far.
-    #[serde(default)]
     pub kaplan_meier: Percentiles,
 }
 
@@ -191,24 +183,19 @@ pub struct Slowdown {
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
-    #[serde(default)]
     pub p90: Option<f64>,
     /// 95th percentile.
-    #[serde(default)]
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
     pub p999: Option<f64>,
     /// Largest.
-    #[serde(default)]
     pub max: Option<f64>,
     /// Percentiles where an open one counts with its age: those of all that started are not below.
-    #[serde(default)]
     pub at_least: Percentiles,
     /// Percentiles where an open one never ends: those of all that started are not above; `null`
     /// where nothing bounds them.
-    #[serde(default)]
     pub at_most: Percentiles,
 }
 
@@ -239,10 +226,8 @@ pub struct Qct {
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
-    #[serde(default)]
     pub p90: Option<f64>,
     /// 95th percentile.
-    #[serde(default)]
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -251,15 +236,12 @@ pub struct Qct {
     /// Largest.
     pub max: Option<f64>,
     /// Percentiles where an open one counts with its age: those of all that started are not below.
-    #[serde(default)]
     pub at_least: Percentiles,
     /// Percentiles where an open one never ends: those of all that started are not above; `null`
     /// where nothing bounds them.
-    #[serde(default)]
     pub at_most: Percentiles,
     /// The Kaplan-Meier estimate of the percentiles of all that started; `null` where it does not
     /// come so far.
-    #[serde(default)]
     pub kaplan_meier: Percentiles,
 }
 
@@ -271,10 +253,8 @@ pub struct Rtt {
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
-    #[serde(default)]
     pub p90: Option<f64>,
     /// 95th percentile.
-    #[serde(default)]
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -293,10 +273,8 @@ pub struct Latency {
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
-    #[serde(default)]
     pub p90: Option<f64>,
     /// 95th percentile.
-    #[serde(default)]
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
@@ -430,7 +408,6 @@ pub struct Packets {
     /// Drops by reason: all of [`DROP_REASONS`].
     pub dropped_by: Ordered<u64>,
     /// Drops by kind of packet, as the world names them. Empty where it does not tell.
-    #[serde(default)]
     pub dropped_kinds: Ordered<u64>,
     /// Marked "congestion experienced".
     pub ecn_marked: u64,
@@ -544,7 +521,6 @@ pub struct Summary {
     pub slowdown: Ordered<Slowdown>,
     /// Slowdown of all flows by their size, from the smallest up; see
     /// [`SizeBins`](crate::SizeBins).
-    #[serde(default)]
     pub slowdown_by_size: Ordered<SizeBin>,
     /// The same in bins whose edges all runs share: 1, 2 and 5 times a power of ten bytes. Absent
     /// where the scenario gives the edges.

@@ -84,14 +84,11 @@ pub struct Point {
     /// The summary's numbers over the complete runs; `null` before the end.
     pub statistics: Option<Tree<Estimate>>,
     /// The point that this one is compared with: the same values but of one key.
-    #[serde(default)]
     pub against: Option<u32>,
     /// The differences to that point, paired by seed; `null` before the end and where there is
     /// none.
-    #[serde(default)]
     pub differences: Option<Tree<Difference>>,
     /// The numbers that tables and pages show, by their names in `shows`.
-    #[serde(default)]
     pub shows: Ordered<ShownNumber>,
 }
 

@@ -34,7 +34,6 @@ pub struct VariantResult {
     /// Their differences to the first variant; `null` for that one itself.
     pub differences: Option<Tree<Difference>>,
     /// The numbers that tables and pages show, by their names in `shows`.
-    #[serde(default)]
     pub shows: Ordered<ShownNumber>,
 }
 
