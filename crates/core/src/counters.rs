@@ -11,77 +11,38 @@
 use crate::units::Time;
 use std::collections::BTreeMap;
 
-/// Why a packet was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DropReason {
-    /// It did not fit the port's own buffer.
-    QueueFull,
-    /// It did not fit its share of a shared buffer.
-    SharedBuffer,
-    /// An admission policy refused it although it would have fitted.
-    Early,
-    /// Its color was refused beyond the color threshold.
-    Color,
-    /// Its queue refused it and no other would take it.
-    NoDeflection,
-    /// It fitted the switch's length of the queue, and not the true one.
-    OverflowStale,
-    /// It was removed from a queue for a more important one.
-    Evicted,
-    /// A watchdog of pauses emptied its queue, or kept it out.
-    Watchdog,
-    /// It crossed too many switches.
-    Ttl,
-    /// The receiving host's ring was full.
-    ReceiveRing,
-    /// A virtual switch had no room for it.
-    VirtualSwitch,
-    /// A bandwidth limit refused it.
-    Limit,
-    /// Its link was down.
-    LinkDown,
-    /// It was lost on purpose: a failure's `loss`, or a test.
-    Injected,
-}
-
-impl DropReason {
-    /// All of them, in the order of reports.
-    pub const ALL: [DropReason; 14] = [
-        DropReason::QueueFull,
-        DropReason::SharedBuffer,
-        DropReason::Early,
-        DropReason::Color,
-        DropReason::NoDeflection,
-        DropReason::OverflowStale,
-        DropReason::Evicted,
-        DropReason::Watchdog,
-        DropReason::Ttl,
-        DropReason::ReceiveRing,
-        DropReason::VirtualSwitch,
-        DropReason::Limit,
-        DropReason::LinkDown,
-        DropReason::Injected,
-    ];
-
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DropReason::QueueFull => "queue-full",
-            DropReason::SharedBuffer => "shared-buffer",
-            DropReason::Early => "early",
-            DropReason::Color => "color",
-            DropReason::NoDeflection => "no-deflection",
-            DropReason::OverflowStale => "overflow-stale",
-            DropReason::Evicted => "evicted",
-            DropReason::Watchdog => "watchdog",
-            DropReason::Ttl => "ttl",
-            DropReason::ReceiveRing => "receive-ring",
-            DropReason::VirtualSwitch => "virtual-switch",
-            DropReason::Limit => "limit",
-            DropReason::LinkDown => "link-down",
-            DropReason::Injected => "injected",
-        }
+crate::named! {
+    /// Why a packet was dropped.
+    #[repr(u8)]
+    pub enum DropReason {
+        /// It did not fit the port's own buffer.
+        QueueFull = "queue-full",
+        /// It did not fit its share of a shared buffer.
+        SharedBuffer = "shared-buffer",
+        /// An admission policy refused it although it would have fitted.
+        Early = "early",
+        /// Its color was refused beyond the color threshold.
+        Color = "color",
+        /// Its queue refused it and no other would take it.
+        NoDeflection = "no-deflection",
+        /// It fitted the switch's length of the queue, and not the true one.
+        OverflowStale = "overflow-stale",
+        /// It was removed from a queue for a more important one.
+        Evicted = "evicted",
+        /// A watchdog of pauses emptied its queue, or kept it out.
+        Watchdog = "watchdog",
+        /// It crossed too many switches.
+        Ttl = "ttl",
+        /// The receiving host's ring was full.
+        ReceiveRing = "receive-ring",
+        /// A virtual switch had no room for it.
+        VirtualSwitch = "virtual-switch",
+        /// A bandwidth limit refused it.
+        Limit = "limit",
+        /// Its link was down.
+        LinkDown = "link-down",
+        /// It was lost on purpose: a failure's `loss`, or a test.
+        Injected = "injected",
     }
 }
 

@@ -265,6 +265,28 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
+/// Declares an enum of things that have names: the variants, `ALL` of them, and `name`.
+#[macro_export]
+macro_rules! named {
+    (
+        $(#[$meta:meta])*
+        pub enum $Enum:ident { $($(#[$doc:meta])* $Variant:ident = $name:literal),+ $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $Enum { $($(#[$doc])* $Variant),+ }
+
+        impl $Enum {
+            /// All of them, in the order of reports.
+            pub const ALL: [$Enum; [$($name),+].len()] = [$($Enum::$Variant),+];
+            /// The name in documents, messages and results.
+            pub const fn name(self) -> &'static str {
+                match self { $($Enum::$Variant => $name),+ }
+            }
+        }
+    };
+}
+
 /// Declares an enum of words as a parameter type: `choice! { /// doc \n pub enum At { Enqueue =
 /// "enqueue", … } }`.
 #[macro_export]

@@ -11,51 +11,35 @@
 
 use crate::params::{Key, Params};
 
-/// A property that a mechanism may assume of, or take away from, the path that packets travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PathProperty {
-    /// Packets of a flow arrive in the order sent, losses aside.
-    FifoPerFlow,
-    /// Packets of one flowcell arrive in the order sent, losses aside.
-    FifoPerFlowcell,
-    /// The transport learns of congestion from losses or marks that it can see.
-    LossIsSignal,
-    /// A packet that entered a queue leaves it.
-    NoLossAfterAdmission,
-    /// Packets marked important are not dropped below the hard bound.
-    ImportantSurvives,
-    /// A sender's retransmission timer keeps meaning "lost".
-    TimersRun,
-    /// The next hop follows the label and nothing else.
-    LabelFixesPath,
-    /// The edge sees segments of up to 64 KB before they are cut.
-    SizeAtEdge,
-    /// Pause, grant and pure-ACK packets are neither dropped, deflected nor held.
-    ControlNeverWaits,
-    /// Packets of equal senders do not meet at the same instants for ever.
-    PhasesMix,
-    /// Queues of switches never wait for each other in a circle.
-    AcyclicWaits,
+crate::named! {
+    /// A property that a mechanism may assume of, or take away from, the path that packets travel.
+    pub enum PathProperty {
+        /// Packets of a flow arrive in the order sent, losses aside.
+        FifoPerFlow = "fifo-per-flow",
+        /// Packets of one flowcell arrive in the order sent, losses aside.
+        FifoPerFlowcell = "fifo-per-flowcell",
+        /// The transport learns of congestion from losses or marks that it can see.
+        LossIsSignal = "loss-is-signal",
+        /// A packet that entered a queue leaves it.
+        NoLossAfterAdmission = "no-loss-after-admission",
+        /// Packets marked important are not dropped below the hard bound.
+        ImportantSurvives = "important-survives",
+        /// A sender's retransmission timer keeps meaning "lost".
+        TimersRun = "timers-run",
+        /// The next hop follows the label and nothing else.
+        LabelFixesPath = "label-fixes-path",
+        /// The edge sees segments of up to 64 KB before they are cut.
+        SizeAtEdge = "size-at-edge",
+        /// Pause, grant and pure-ACK packets are neither dropped, deflected nor held.
+        ControlNeverWaits = "control-never-waits",
+        /// Packets of equal senders do not meet at the same instants for ever.
+        PhasesMix = "phases-mix",
+        /// Queues of switches never wait for each other in a circle.
+        AcyclicWaits = "acyclic-waits",
+    }
 }
 
 impl PathProperty {
-    /// The name in documents and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            PathProperty::FifoPerFlow => "fifo-per-flow",
-            PathProperty::FifoPerFlowcell => "fifo-per-flowcell",
-            PathProperty::LossIsSignal => "loss-is-signal",
-            PathProperty::NoLossAfterAdmission => "no-loss-after-admission",
-            PathProperty::ImportantSurvives => "important-survives",
-            PathProperty::TimersRun => "timers-run",
-            PathProperty::LabelFixesPath => "label-fixes-path",
-            PathProperty::SizeAtEdge => "size-at-edge",
-            PathProperty::ControlNeverWaits => "control-never-waits",
-            PathProperty::PhasesMix => "phases-mix",
-            PathProperty::AcyclicWaits => "acyclic-waits",
-        }
-    }
-
     /// The consequence for a mechanism that needs this property where another breaks it, and what
     /// repairs it.
     pub fn consequence(self) -> &'static str {
@@ -102,58 +86,31 @@ impl PathProperty {
     }
 }
 
-/// A fact that one mechanism writes on packets, or a network has, and that another acts upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Signal {
-    /// How urgent a data packet is.
-    Ranks,
-    /// Which packets must not be dropped early.
-    Colors,
-    /// The path that the sending edge has chosen.
-    Labels,
-    /// Which packets of a flow share a label.
-    Flowcells,
-    /// CE, of congestion that a switch or a limit has met.
-    Marks,
-    /// The class of a packet, which a port may serve first.
-    Priorities,
-    /// The headers of a packet whose payload a switch has cut off.
-    TrimmedHeaders,
-    /// Several paths from a host to another, which a network has or lacks.
-    Paths,
-    /// Another switch beside the one whose port is full, which a network has or lacks.
-    Detours,
+crate::named! {
+    /// A fact that one mechanism writes on packets, or a network has, and that another acts upon.
+    pub enum Signal {
+        /// How urgent a data packet is.
+        Ranks = "ranks",
+        /// Which packets must not be dropped early.
+        Colors = "colors",
+        /// The path that the sending edge has chosen.
+        Labels = "labels",
+        /// Which packets of a flow share a label.
+        Flowcells = "flowcells",
+        /// CE, of congestion that a switch or a limit has met.
+        Marks = "marks",
+        /// The class of a packet, which a port may serve first.
+        Priorities = "priorities",
+        /// The headers of a packet whose payload a switch has cut off.
+        TrimmedHeaders = "trimmed-headers",
+        /// Several paths from a host to another, which a network has or lacks.
+        Paths = "paths",
+        /// Another switch beside the one whose port is full, which a network has or lacks.
+        Detours = "detours",
+    }
 }
 
 impl Signal {
-    /// All of them.
-    pub const ALL: [Signal; 9] = [
-        Signal::Ranks,
-        Signal::Colors,
-        Signal::Labels,
-        Signal::Flowcells,
-        Signal::Marks,
-        Signal::Priorities,
-        Signal::TrimmedHeaders,
-        Signal::Paths,
-        Signal::Detours,
-    ];
-
-    /// The name in documents and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Signal::Ranks => "ranks",
-            Signal::Colors => "colors",
-            Signal::Labels => "labels",
-            Signal::Flowcells => "flowcells",
-            Signal::Marks => "marks",
-            Signal::Priorities => "priorities",
-            Signal::TrimmedHeaders => "trimmed-headers",
-            Signal::Paths => "paths",
-            Signal::Detours => "detours",
-        }
-    }
-
     /// The consequence for its provider where no mechanism reads it, and a reader to choose.
     pub fn unread(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@
 
 use crate::audit::{Audit, Tally};
 use crate::cells::Cells;
-use crate::event::Due;
+use crate::event::{Due, HostEvent};
 use crate::flight::{Chunks, Flight};
 use crate::mail::{Crossing, Mail, Note};
 use millpond_core::counters::DropReason;
@@ -142,6 +142,12 @@ pub struct Fabric {
 }
 
 impl Fabric {
+    /// An event of a host is due at a time.
+    #[inline]
+    pub fn call(&mut self, at: Time, host: u32, event: HostEvent) {
+        self.events.push(at, Due::Host(host, event).into());
+    }
+
     /// Sends `id` over out-link `out`; its last bit leaves at `departs`.
     #[inline]
     pub fn transmit(&mut self, out: u32, id: PacketId, departs: Time) {

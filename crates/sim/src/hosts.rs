@@ -18,12 +18,10 @@ mod counting;
 mod ending;
 mod holding;
 mod making;
-mod messages;
 mod moving;
 mod nic_paths;
 mod opening;
 mod pulling;
-mod queue_pairs;
 mod rank_connections;
 mod ranks;
 mod receiving;
@@ -33,20 +31,19 @@ mod sending;
 mod staged;
 mod standing;
 mod timer;
-mod uet;
 mod waiting;
-mod wire;
+pub(crate) mod wire;
 
-use crate::endpoint::uet::Pacer;
-use crate::endpoint::{AckIn, AckOut, DataIn, Outgoing, Receiver, Sender};
+use crate::endpoint::homa::Messages;
+use crate::endpoint::uet::{NicSenders, Pacer};
+use crate::endpoint::{AckIn, AckOut, Arrived, DataIn, Incoming, Outgoing, Receiver, Sender};
 use crate::event::{Due, HostEvent, Key};
 use crate::fabric::Fabric;
 use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
-use making::Way;
-use messages::{MessageCounts, Messages};
+pub(crate) use making::Way;
 use millpond_core::host::{
     self, Call, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round,
 };
@@ -60,11 +57,11 @@ use millpond_results::{FlowRecord, QueryRecord};
 use millpond_scenario::traffic::{Arrival, Query, SourceKind};
 use nic_paths::NicPaths;
 use ranks::Ranks;
+pub(crate) use receiving::arm;
 pub use standing::OpenFlow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use timer::Timer;
-use uet::{NicSenders, UetCounts};
 pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
@@ -87,8 +84,8 @@ pub struct Host {
 /// The sending side of a connection.
 pub struct Sending {
     sender: Sender,
-    host: u32,
-    opening: Opening,
+    pub(crate) host: u32,
+    pub(crate) opening: Opening,
     /// The receiver's slot, once an acknowledgement has carried it.
     peer: u32,
     hash: u32,
@@ -113,11 +110,11 @@ struct Delivered {
 
 /// The receiving side of a connection.
 pub struct Receiving {
-    receiver: Receiver,
-    host: u32,
-    opening: Opening,
+    pub(crate) receiver: Receiver,
+    pub(crate) host: u32,
+    pub(crate) opening: Opening,
     hash: u32,
-    priority: u8,
+    pub(crate) priority: u8,
     timer_at: Time,
     /// Bytes delivered in order.
     delivered: u64,
@@ -132,12 +129,12 @@ pub struct Receiving {
     path_changes: u32,
     path: u8,
     /// Switches that the last data has crossed.
-    hops: u8,
+    pub(crate) hops: u8,
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
     /// Its stages at its host.
-    ingress: Option<Box<Ingress>>,
+    pub(crate) ingress: Option<Box<Ingress>>,
     /// Its pairs of NICs, where it takes several.
     paths: Option<Box<NicPaths>>,
 }
@@ -193,16 +190,18 @@ pub struct Hosts {
     pub shared: Arc<Shared>,
     /// By number in this partition.
     pub hosts: Vec<Host>,
-    senders: Slab<Sending>,
-    receivers: Slab<Receiving>,
+    pub(crate) senders: Slab<Sending>,
+    pub(crate) receivers: Slab<Receiving>,
     /// By host here, where messages are sent; empty otherwise.
-    messages: Vec<Messages>,
-    message_counts: MessageCounts,
+    pub(crate) messages: Vec<Messages>,
+    /// By kind: packets that ends have sent beside their data.
+    beside: [u64; Kind::ALL.len()],
+    /// Messages given up.
+    aborted: u64,
     /// By host here, where receivers give credit; empty otherwise.
-    pacers: Vec<Pacer>,
+    pub(crate) pacers: Vec<Pacer>,
     /// By host here, where receivers give credit; empty otherwise.
     nic_senders: Vec<NicSenders>,
-    uet_counts: UetCounts,
     queries: BTreeMap<u32, Pending>,
     /// By request: answers that servers here still think about.
     answers: BTreeMap<FlowId, Answer>,
@@ -231,7 +230,7 @@ pub struct Hosts {
     /// Counters.
     pub counters: HostCounters,
     /// Segments whose last packets have just got their departure times; empty between events.
-    departed: Vec<Departed>,
+    pub(crate) departed: Vec<Departed>,
 }
 
 fn five_tuple_hash(src: HostId, dst: HostId, flow: FlowId) -> u32 {
@@ -261,11 +260,11 @@ impl Hosts {
                     0
                 }
             ],
-            messages: messages::of_hosts(&shared, hosts.len()),
-            message_counts: MessageCounts::default(),
-            pacers: uet::of_hosts(&shared, hosts.len()),
-            nic_senders: uet::of_hosts(&shared, hosts.len()),
-            uet_counts: UetCounts::default(),
+            messages: Messages::of_hosts(&shared, hosts.len()),
+            beside: [0; Kind::ALL.len()],
+            aborted: 0,
+            pacers: crate::endpoint::uet::of_hosts(&shared, hosts.len()),
+            nic_senders: crate::endpoint::uet::of_hosts(&shared, hosts.len()),
             shared,
             hosts,
             senders: Slab::default(),

@@ -157,6 +157,20 @@ pub struct Opening {
     pub request: u64,
 }
 
+impl Opening {
+    /// Of a connection that starts now, from a host to another.
+    pub fn new(now: Time, flow: FlowId, class: u16, role: Role, ends: (HostId, HostId)) -> Opening {
+        let (src, dst) = ends;
+        let (sender_slot, bytes, query, request) = (millpond_core::packet::NONE, 0, None, 0);
+        Opening { flow, src, dst, sender_slot, bytes, role, class, query, start: now, request }
+    }
+
+    /// Of the other direction, which has the next flow id.
+    pub fn back(&self, role: Role) -> Opening {
+        Opening { flow: self.flow + 1, src: self.dst, dst: self.src, role, ..*self }
+    }
+}
+
 /// A message of a job on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {

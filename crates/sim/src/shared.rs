@@ -128,14 +128,10 @@ impl Shared {
         Cut { mss: self.mss, header: self.header, headers: HEADERS }
     }
 
-    /// How a segment is cut: what a queue pair's packets carry beside headers makes them longer.
+    /// How a segment is cut: a family may have headers of its own.
     #[inline]
     pub fn cut_of(&self, segment: &Outgoing) -> Cut {
-        let mut cut = self.cut();
-        if let Some(request) = segment.rdma {
-            cut.header += u32::from(request.beyond);
-        }
-        cut
+        segment.form.cut(self.cut())
     }
 
     /// The two hosts of a connection, of which its opening has the NICs' addresses.

@@ -37,28 +37,17 @@ pub struct Terms {
     pub skew_max: Time,
 }
 
-/// Whether a path carries data, and why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It does.
-    Used,
-    /// The peer receives nothing over it.
-    Dead,
-    /// Another one carries larger packets.
-    Narrow,
-    /// Another one is faster by more than is allowed.
-    Slow,
-}
-
-impl Standing {
-    /// As it is shown.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Standing::Used => "used",
-            Standing::Dead => "dead",
-            Standing::Narrow => "narrow",
-            Standing::Slow => "slow",
-        }
+crate::named! {
+    /// Whether a path carries data, and why not.
+    pub enum Standing {
+        /// It does.
+        Used = "used",
+        /// The peer receives nothing over it.
+        Dead = "dead",
+        /// Another one carries larger packets.
+        Narrow = "narrow",
+        /// Another one is faster by more than is allowed.
+        Slow = "slow",
     }
 }
 

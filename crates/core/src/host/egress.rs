@@ -64,17 +64,30 @@ pub struct Egress {
     stages: Option<Box<EgressStages>>,
 }
 
-/// The stages above the queue that a connection has.
-#[derive(Default)]
-pub struct EgressStages {
+/// The conditions on which a connection hands down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
     /// Its host has limits.
     pub is_limited: bool,
     /// Its host decides which of its connections sends next, and in whose queue that waits.
     pub is_scheduled: bool,
+    /// It hands down packets one by one, and others beside them.
+    pub is_by_packets: bool,
     /// Its host's virtual switch may hold it, and takes from it what the NIC has room for.
     pub is_switched: bool,
     /// Its subflows have queues of their own in several NICs.
     pub is_split: bool,
+    /// It has a [`EgressStages::marker`].
+    pub is_marked: bool,
+    /// It has a [`EgressStages::place`]: its NIC asks it for each packet.
+    pub is_pulled: bool,
+}
+
+/// The stages above the queue that a connection has.
+#[derive(Default)]
+pub struct EgressStages {
+    /// The conditions on which it hands down.
+    pub conditions: Conditions,
     /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
     pub place: Option<u32>,
     /// Which of its packets are important.
@@ -85,25 +98,23 @@ pub struct EgressStages {
     pub label: Option<Box<Label>>,
 }
 
-impl EgressStages {
-    fn is_empty(&self) -> bool {
-        let is_plain =
-            !self.is_limited && !self.is_scheduled && !self.is_switched && !self.is_split;
-        is_plain
-            && self.place.is_none()
-            && self.marker.is_none()
-            && self.ranker.is_none()
-            && self.label.is_none()
-    }
-}
-
 impl Egress {
     /// Of a connection with these stages, which may have so much waiting in the NIC; `None` where
     /// there is nothing to keep.
-    pub fn new(bound: Option<u64>, stages: EgressStages) -> Option<Box<Egress>> {
-        let stages = (!stages.is_empty()).then(|| Box::new(stages));
+    pub fn new(bound: Option<u64>, mut stages: EgressStages) -> Option<Box<Egress>> {
+        stages.conditions.is_marked = stages.marker.is_some();
+        stages.conditions.is_pulled = stages.place.is_some();
+        let is_empty = stages.conditions == Conditions::default()
+            && stages.ranker.is_none()
+            && stages.label.is_none();
+        let stages = (!is_empty).then(|| Box::new(stages));
         let has_any = bound.is_some() || stages.is_some();
         has_any.then(|| Box::new(Egress { queue: FlowQueue::new(bound), stages }))
+    }
+
+    /// A queue in a NIC that several connections or a subflow share.
+    pub fn plain(bound: Option<u64>) -> Egress {
+        Egress { queue: FlowQueue::new(bound), stages: None }
     }
 
     /// Whether it has any stage above the queue: then it hands down by [`Host::send_staged`].
@@ -112,24 +123,9 @@ impl Egress {
         self.stages.is_some()
     }
 
-    /// Whether its host has limits.
-    pub fn is_limited(&self) -> bool {
-        self.stages.as_ref().is_some_and(|stages| stages.is_limited)
-    }
-
-    /// Whether its host decides which of its connections sends next.
-    pub fn is_scheduled(&self) -> bool {
-        self.stages.as_ref().is_some_and(|stages| stages.is_scheduled)
-    }
-
-    /// Whether its host's virtual switch may hold it.
-    pub fn is_switched(&self) -> bool {
-        self.stages.as_ref().is_some_and(|stages| stages.is_switched)
-    }
-
-    /// Whether its subflows have queues of their own in several NICs.
-    pub fn is_split(&self) -> bool {
-        self.stages.as_ref().is_some_and(|stages| stages.is_split)
+    /// The conditions on which it hands down.
+    pub fn conditions(&self) -> Conditions {
+        self.stages.as_ref().map_or(Conditions::default(), |stages| stages.conditions)
     }
 
     /// Chooses the NIC of the next segment, of `len` bytes, among so many with so many labels each:
@@ -228,6 +224,7 @@ impl<K: Copy + Eq> Host<K> {
     }
 
     /// A segment of a connection that has stages; of a host with limits, one that may leave.
+    /// Returns when its last packet leaves, or [`Time::MAX`] where that is not known.
     #[allow(clippy::too_many_arguments)]
     pub fn send_staged<S: Stream, W: HostWire>(
         &mut self,
@@ -238,11 +235,10 @@ impl<K: Copy + Eq> Host<K> {
         leave: Option<&Leave>,
         cut: Cut,
         wire: &mut W,
-    ) {
+    ) -> Time {
         let Egress { queue, stages } = egress;
         let Some(stages) = stages.as_deref_mut() else {
-            self.send(now, Some(queue), segment, cut, wire);
-            return;
+            return self.send(now, Some(queue), segment, cut, wire);
         };
         let Segment { first: mut packet, len } = segment;
         let mut held = leave.filter(|leave| leave.at > now).map(|_| Vec::new());
@@ -286,6 +282,7 @@ impl<K: Copy + Eq> Host<K> {
         if let (Some(held), Some(leave)) = (held, leave) {
             self.hold(leave, held, wire);
         }
+        departs
     }
 
     /// An acknowledgement of a connection; `class`: of its traffic.

@@ -114,6 +114,30 @@ impl<K: Copy + Eq> Host<K> {
         arrival.up.push_back(Received::one(id, &wire.packets()[id]));
     }
 
+    /// A call that a stage asked for is due, [`Call::Room`] apart, which is the endpoint's. Follow
+    /// with [`Host::hand_up`]. Returns whether [`Host::next_change`] is to be asked.
+    pub fn on_call<F: Flows, W: HostWire<Flow = K>>(
+        &mut self,
+        now: Time,
+        call: Call,
+        flows: &mut F,
+        wire: &mut W,
+    ) -> bool {
+        match call {
+            Call::Room(_) => {}
+            Call::Ready => self.on_ready(now, wire),
+            Call::Release(order) => self.on_release(now, order, wire),
+            Call::Poll(ring) => self.on_poll(now, ring, wire),
+            Call::Held(ring) => self.on_held(now, ring, wire),
+            Call::Worked(core) => self.on_worked(core),
+            Call::Order(flow) => self.on_order(now, flow, flows, wire),
+            Call::Switch(_) | Call::Application(_) | Call::Overlay => {
+                return self.on_switch(now, call, flows, wire);
+            }
+        }
+        false
+    }
+
     /// A poll of a ring.
     pub fn on_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
@@ -225,7 +249,7 @@ impl<K: Copy + Eq> Host<K> {
     /// A target that may no longer, or may again, send: to be asked after [`Host::on_switch`] until
     /// there is no more.
     pub fn next_change(&mut self, now: Time) -> Option<Change> {
-        self.arrival.as_mut()?.switch.as_mut()?.next_change(now)
+        self.switch_mut()?.next_change(now)
     }
 
     /// How many packets a flow from here may hand down, of those that it would: what other hosts'
@@ -239,9 +263,7 @@ impl<K: Copy + Eq> Host<K> {
         to: HostId,
         wire: &mut W,
     ) -> u32 {
-        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else {
-            return wants;
-        };
+        let Some(switch) = self.switch_mut() else { return wants };
         let admitted = switch.admit(now, class, flow, to, wants);
         switch.arm(now, wire);
         admitted
@@ -258,9 +280,7 @@ impl<K: Copy + Eq> Host<K> {
         to: HostId,
         wire: &mut W,
     ) {
-        let Some(switch) = self.arrival.as_mut().and_then(|arrival| arrival.switch.as_mut()) else {
-            return;
-        };
+        let Some(switch) = self.switch_mut() else { return };
         switch.handed_down(now, class, (flow, packets), to);
         switch.arm(now, wire);
     }
@@ -270,23 +290,31 @@ impl<K: Copy + Eq> Host<K> {
         self.virtual_switch().is_some_and(|switch| switch.is_held(class, flow, to))
     }
 
+    fn switch_mut(&mut self) -> Option<&mut super::VirtualSwitch> {
+        self.arrival.as_mut()?.switch.as_deref_mut()
+    }
+
+    fn receive_mut(&mut self) -> Option<&mut super::Receive<K>> {
+        self.arrival.as_mut()?.receive.as_mut()
+    }
+
     /// Forgets some of the flows that are idle. Polls do it, too: for a driver with none at times.
     pub fn age(&mut self, now: Time) {
-        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+        if let Some(receive) = self.receive_mut() {
             receive.age(now);
         }
     }
 
     /// Receive offload knows so many flows at most from now on.
     pub fn bound_flows(&mut self, flows: usize) {
-        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+        if let Some(receive) = self.receive_mut() {
             receive.bound(flows);
         }
     }
 
     /// The flow of this identity is over, as its packets say: receive offload need not remember it.
     pub fn over(&mut self, hash: u32, flow: K) {
-        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+        if let Some(receive) = self.receive_mut() {
             receive.over(hash, flow);
         }
     }
@@ -304,7 +332,7 @@ impl<K: Copy + Eq> Host<K> {
 impl Host {
     /// A connection of so many subflows is over: receive offload need not remember it.
     pub fn forget(&mut self, flow: FlowId, subflows: u8) {
-        if let Some(receive) = self.arrival.as_mut().and_then(|arrival| arrival.receive.as_mut()) {
+        if let Some(receive) = self.receive_mut() {
             receive.forget(flow, subflows);
         }
     }

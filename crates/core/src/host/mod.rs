@@ -53,7 +53,7 @@ mod stream;
 mod tests;
 pub mod virtual_switch;
 
-pub use egress::{Cut, Egress, EgressStages, Segment};
+pub use egress::{Conditions, Cut, Egress, EgressStages, Segment};
 pub use flow_queue::FlowQueue;
 pub use flows::{Expecting, Flows, Ingress};
 pub use importance::MarkingCounters;

@@ -232,11 +232,8 @@ fn whole(classes: Vec<ClassConfig>) -> Host {
 fn sending() -> Box<Egress> {
     let rank = RankParams::RemainingBytes(RemainingBytesParams::default());
     let stages = EgressStages {
+        conditions: Conditions { is_limited: true, ..Conditions::default() },
         place: None,
-        is_limited: true,
-        is_scheduled: false,
-        is_switched: false,
-        is_split: false,
         marker: Some(Box::new(Marker::Window(WindowMarker::new(&TltParams::default())))),
         ranker: Ranker::new(&rank).map(Box::new),
         label: Some(Box::new(Label::new(&RULE, 1, 2, 0))),

@@ -105,80 +105,55 @@ pub struct Protocol {
     pub header: fn(&mut Vec<u8>, &Packet, &[Record], Option<Time>),
 }
 
-/// The kind of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Payload of a stream.
-    Data,
-    /// A pure acknowledgement.
-    Ack,
-    /// Asks for a connection.
-    Syn,
-    /// Answers that.
-    SynAck,
-    /// Payload of a queue pair's message.
-    RdmaData,
-    /// Acknowledges it.
-    RdmaAck,
-    /// Says that something is missing before what has arrived.
-    Nack,
-    /// Notifies the sender of congestion.
-    Cnp,
-    /// Payload of a Homa message.
-    HomaData,
-    /// Allows more of it.
-    Grant,
-    /// Asks for some of it once more.
-    Resend,
-    /// Says that it was not forgotten.
-    Busy,
-    /// Says that it is there.
-    Done,
-    /// Asks whether it is.
-    Ping,
-    /// Says that nothing of it is.
-    Unknown,
-    /// A packet of Ultra Ethernet transport, whole or trimmed.
-    UetData,
-    /// Acknowledges it.
-    UetAck,
-    /// Says that it was trimmed.
-    UetNack,
-    /// Gives credit.
-    UetPull,
-    /// Asks for an acknowledgement.
-    UetProbe,
-    /// Says to a virtual switch whom to pause.
-    Overlay,
+crate::named! {
+    /// The kind of a packet.
+    pub enum Kind {
+        /// Payload of a stream.
+        Data = "data",
+        /// A pure acknowledgement.
+        Ack = "ack",
+        /// Asks for a connection.
+        Syn = "syn",
+        /// Answers that.
+        SynAck = "syn-ack",
+        /// Payload of a queue pair's message.
+        RdmaData = "rdma-data",
+        /// Acknowledges it.
+        RdmaAck = "rdma-ack",
+        /// Says that something is missing before what has arrived.
+        Nack = "nack",
+        /// Notifies the sender of congestion.
+        Cnp = "cnp",
+        /// Payload of a Homa message.
+        HomaData = "homa-data",
+        /// Allows more of it.
+        Grant = "grant",
+        /// Asks for some of it once more.
+        Resend = "resend",
+        /// Says that it was not forgotten.
+        Busy = "busy",
+        /// Says that it is there.
+        Done = "done",
+        /// Asks whether it is.
+        Ping = "ping",
+        /// Says that nothing of it is.
+        Unknown = "unknown",
+        /// A packet of Ultra Ethernet transport, whole or trimmed.
+        UetData = "uet-data",
+        /// Acknowledges it.
+        UetAck = "uet-ack",
+        /// Says that it was trimmed.
+        UetNack = "uet-nack",
+        /// Gives credit.
+        UetPull = "uet-pull",
+        /// Asks for an acknowledgement.
+        UetProbe = "uet-probe",
+        /// Says to a virtual switch whom to pause.
+        Overlay = "overlay",
+    }
 }
 
 impl Kind {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Data => "data",
-            Kind::Ack => "ack",
-            Kind::Syn => "syn",
-            Kind::SynAck => "syn-ack",
-            Kind::RdmaData => "rdma-data",
-            Kind::RdmaAck => "rdma-ack",
-            Kind::Nack => "nack",
-            Kind::Cnp => "cnp",
-            Kind::HomaData => "homa-data",
-            Kind::Grant => "grant",
-            Kind::Resend => "resend",
-            Kind::Busy => "busy",
-            Kind::Done => "done",
-            Kind::Ping => "ping",
-            Kind::Unknown => "unknown",
-            Kind::UetData => "uet-data",
-            Kind::UetAck => "uet-ack",
-            Kind::UetNack => "uet-nack",
-            Kind::UetPull => "uet-pull",
-            Kind::UetProbe => "uet-probe",
-            Kind::Overlay => "overlay",
-        }
-    }
     /// The protocol that declares this kind.
     pub const fn protocol(self) -> &'static Protocol {
         match self {

@@ -1,6 +1,9 @@
 //! The exchange between endpoints and their drivers: segments, acknowledgements, data, counters.
 
-use super::*;
+use super::{homa, rdma, uet};
+use millpond_core::host::Cut;
+use millpond_core::packet::{Body, Kind, Packet, Packets, Selective, flags};
+use millpond_core::{Ecn, Mapping, Sack, Time};
 
 /// A segment that a sender hands down; the host stamps it with the time. Up to 64 KB, for the NIC
 /// to cut.
@@ -21,16 +24,102 @@ pub struct Outgoing {
     pub ecn: Ecn,
     /// Of a subflow's segment: which, and where its first byte belongs in the stream.
     pub mapping: Option<Mapping>,
-    /// Of a queue pair's packet: what it asks for.
-    pub rdma: Option<Request>,
+    /// The form of its packets.
+    pub form: Form,
 }
 
 impl Outgoing {
+    /// A segment of a stream that has not been sent before.
+    pub fn new(seq: u64, len: u32, ecn: Ecn) -> Outgoing {
+        let form = Form::Stream;
+        let (syn, retransmission, cwr, mapping) = (false, false, false, None);
+        Outgoing { seq, len, syn, retransmission, cwr, ecn, mapping, form }
+    }
+
     /// Whether its packets carry a record for switches to write on.
     #[inline]
     pub fn collects_telemetry(&self) -> bool {
-        self.rdma.is_some_and(|asks| asks.telemetry)
+        matches!(self.form, Form::Rdma(asks) if asks.telemetry)
     }
+}
+
+/// The form of a segment's packets, and what a family has written on them beside the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Of a byte stream, and nothing beside.
+    Stream,
+    /// Of a queue pair.
+    Rdma(rdma::Request),
+    /// Of a message.
+    Homa(homa::Piece),
+    /// Of packets in any order.
+    Uet(uet::Piece),
+}
+
+impl Form {
+    /// Whether it is TCP's.
+    #[inline(always)]
+    pub fn is_stream(&self) -> bool {
+        matches!(self, Form::Stream)
+    }
+
+    /// A first packet that is a stream's, in this form. By value: a stream's stays in registers.
+    #[inline(never)]
+    pub fn write(self, mut packet: Packet, slot: u32) -> Packet {
+        match self {
+            Form::Stream => {}
+            Form::Rdma(asks) => {
+                packet.body = Body::RdmaData { seq: packet.seq(), slot, flowcell: 0 };
+                packet.flags |= if asks.acknowledgement { flags::ASKS } else { 0 };
+            }
+            Form::Homa(piece) => piece.write(&mut packet, slot),
+            Form::Uet(piece) => piece.write(&mut packet, slot),
+        }
+        packet
+    }
+
+    /// How its segment is cut, of which a stream's is cut so.
+    #[inline(never)]
+    pub fn cut(self, stream: Cut) -> Cut {
+        match self {
+            Form::Stream | Form::Homa(_) => stream,
+            Form::Rdma(asks) => Cut { header: stream.header + u32::from(asks.beyond), ..stream },
+            Form::Uet(piece) => piece.cut(stream),
+        }
+    }
+}
+
+/// A packet without payload that an end sends beside its data, at once.
+pub struct Beside {
+    /// Its kind and its fields.
+    pub body: Body,
+    /// When it was handed down, or what it echoes.
+    pub stamp: Time,
+    /// Its entropy value, where it has one of its own.
+    pub value: Option<u16>,
+    /// Its flags.
+    pub flags: u16,
+    /// The report that an acknowledgement has.
+    pub selective: Option<Selective>,
+}
+
+impl Beside {
+    /// One that has nothing but a body.
+    pub fn new(now: Time, body: Body) -> Beside {
+        Beside { body, stamp: now, value: None, flags: 0, selective: None }
+    }
+}
+
+/// A packet of a receiver's as it reaches a sender that is none of a stream.
+pub struct Incoming<'a> {
+    /// The packet.
+    pub packet: &'a Packet,
+    /// The packets, for what is attached to it.
+    pub packets: &'a Packets,
+    /// The acknowledgement in it.
+    pub ack: AckIn<'a>,
+    /// Whether its flow is held and its timer stands still.
+    pub is_frozen: bool,
 }
 
 /// An acknowledgement as it reaches the sender.
@@ -95,6 +184,13 @@ pub struct Arrived {
     /// ACKs to send now, in this order: first one for what came before a change of CE, if there is
     /// any (RFC 8257 §3.2).
     pub acks: [Option<AckOut>; 2],
+}
+
+impl Arrived {
+    /// Nothing new has come of what ends at an offset.
+    pub fn so_far(in_order_upto: u64) -> Arrived {
+        Arrived { in_order_upto, out_of_order: false, acks: [None, None] }
+    }
 }
 
 /// A sender's counts.

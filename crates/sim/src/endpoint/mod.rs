@@ -17,28 +17,31 @@
 //! Deadlines move by plain stores, so the host keeps at most one timer event an end and looks at
 //! the deadline when it fires.
 //!
-//! A new family is a folder with a `Config`, a `Sender` and a `Receiver` that have the functions
-//! below, and its name in the lists at the head of this file. A meaning that only its packets have
-//! (a NACK, a CNP) is a function more here, which the others answer by doing nothing.
+//! A new family is a folder with a `Config`, a `Sender` that is an [`Endpoint`] and a `Receiver`
+//! that is a [`Receives`], with what its packets mean to its hosts, and its name in the lists at
+//! the head of this file. A question that is new is a function in `ends`, which the others answer
+//! by doing nothing.
 //!
 //! Invariant: while something that was sent is unanswered the sender's deadline is set, so a
 //! connection always goes on by itself, whatever the network loses, reorders or repeats.
 
+mod ends;
 mod exchange;
 pub(crate) mod homa;
 mod mptcp;
 mod rdma;
-mod stages;
 mod tcp;
 pub(crate) mod uet;
 
-pub use exchange::{AckIn, AckOut, Arrived, Counters, DataIn, Outgoing, Standing};
+pub use ends::{Endpoint, Limited, Marked, Receives};
+pub use exchange::{
+    AckIn, AckOut, Arrived, Beside, Counters, DataIn, Form, Incoming, Outgoing, Standing,
+};
 use millpond_core::congestion::{Family, Quantity, TransportKind};
 use millpond_core::importance::{ImportanceParams, Marker};
-use millpond_core::packet::Kind;
-use millpond_core::{Ecn, FlowId, Mapping, Rate, Sack, Time};
+use millpond_core::packet::{Body, Kind, Packet};
+use millpond_core::{FlowId, Mapping, Rate, Time};
 use millpond_scenario::plan::Plan;
-pub use rdma::{Answer, Request};
 
 /// A connection's sending end. TCP's lies in it, since that is most connections'.
 #[derive(Clone, Debug)]
@@ -101,44 +104,62 @@ enum Which {
 /// Asks the family of an end, with the family's own configuration where one is given. TCP is asked
 /// for first: of three families together the tag costs twice as much.
 macro_rules! each {
-    ($end:expr, $name:ident => $answer:expr) => {
+    ($end:expr, $name:ident, ($($cfg:ident)?) => $answer:expr) => {
         if let Self::Tcp($name) = $end {
-            $answer
-        } else {
-            match $end {
-                Self::Tcp(_) => unreachable!("it was asked for before"),
-                Self::Mptcp($name) => $answer,
-                Self::Rdma($name) => $answer,
-                Self::Homa($name) => $answer,
-                Self::Uet($name) => $answer,
-            }
-        }
-    };
-    ($end:expr, $cfg:ident, $name:ident => $answer:expr) => {
-        if let Self::Tcp($name) = $end {
-            let $cfg = &$cfg.tcp;
+            $(let $cfg = &$cfg.tcp;)?
             $answer
         } else {
             match $end {
                 Self::Tcp(_) => unreachable!("it was asked for before"),
                 Self::Mptcp($name) => {
-                    let $cfg = &$cfg.mptcp[..];
+                    $(let $cfg = &$cfg.mptcp[..];)?
                     $answer
                 }
                 Self::Rdma($name) => {
-                    let $cfg = &$cfg.rdma[..];
+                    $(let $cfg = &$cfg.rdma[..];)?
                     $answer
                 }
                 Self::Homa($name) => {
-                    let $cfg = &$cfg.homa[..];
+                    $(let $cfg = &$cfg.homa[..];)?
                     $answer
                 }
                 Self::Uet($name) => {
-                    let $cfg = &$cfg.uet[..];
+                    $(let $cfg = &$cfg.uet[..];)?
                     $answer
                 }
             }
         }
+    };
+}
+
+/// The questions that an end hands on to its family.
+macro_rules! questions {
+    () => {};
+    (
+        $(#[$meta:meta])*
+        fn $name:ident(&self $(, $arg:ident: $type:ty)*; $($cfg:ident)?) $(-> $answer:ty)?;
+        $($rest:tt)*
+    ) => {
+        /// The family's answer to the question of this name.
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&self $(, $arg: $type)* $(, $cfg: &Config)?) $(-> $answer)? {
+            each!(self, end, ($($cfg)?) => end.$name($($arg,)* $($cfg)?))
+        }
+        questions! { $($rest)* }
+    };
+    (
+        $(#[$meta:meta])*
+        fn $name:ident(&mut self $(, $arg:ident: $type:ty)*; $($cfg:ident)?) $(-> $answer:ty)?;
+        $($rest:tt)*
+    ) => {
+        /// The family's answer to the question of this name.
+        $(#[$meta])*
+        #[inline]
+        pub fn $name(&mut self $(, $arg: $type)* $(, $cfg: &Config)?) $(-> $answer)? {
+            each!(self, end, ($($cfg)?) => end.$name($($arg,)* $($cfg)?))
+        }
+        questions! { $($rest)* }
     };
 }
 
@@ -197,8 +218,13 @@ impl Config {
         self.which.iter().all(|which| matches!(which, Which::Rdma(_)))
     }
 
-    /// Whether a transport's connections hand down by a way of their family's.
+    /// Whether a host decides which of a transport's connections sends next.
     pub fn is_scheduled(&self, which: u8) -> bool {
+        matches!(self.which[usize::from(which)], Which::Homa(_))
+    }
+
+    /// Whether a transport's connections hand down packets one by one, and others beside them.
+    pub fn is_by_packets(&self, which: u8) -> bool {
         matches!(self.which[usize::from(which)], Which::Homa(_) | Which::Uet(_))
     }
 
@@ -219,6 +245,14 @@ impl Config {
             }
         };
         self.which.iter().map(marker).collect()
+    }
+
+    /// The kinds of packets that are counted of families whose ends send some beside their data, by
+    /// the family's name, with the names of their counts.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static str, &'static [(Kind, &'static str)])> {
+        let homa = (!self.homa.is_empty()).then_some(("homa", homa::COUNTED));
+        let uet = (!self.uet.is_empty()).then_some(("uet", uet::COUNTED));
+        homa.into_iter().chain(uet)
     }
 
     /// The most subflows that a connection has.
@@ -260,148 +294,48 @@ impl Sender {
         }
     }
 
-    /// The application appends `bytes` to the stream.
-    #[inline]
-    pub fn write(&mut self, now: Time, bytes: u64) {
-        each!(self, end => end.write(now, bytes))
-    }
-    /// The same, of an application that has received the answer to all that it has written.
-    pub fn write_next(&mut self, now: Time, bytes: u64) {
-        if let Sender::Homa(end) = self {
-            end.is_answered();
-        }
-        self.write(now, bytes);
-    }
-    /// The next segment that may leave now, of at most `max_len` bytes (at least one packet, or
-    /// nothing but the end of the stream will fit). To be called until `None`, after everything
-    /// that happens to the sender.
-    #[inline(always)] // called from two places, of which one is the per-packet path
-    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
-        each!(self, cfg, end => end.poll_send(now, max_len, cfg))
-    }
-    /// Subflows, as bits, that get nothing to send for now.
-    pub fn pass_by(&mut self, subflows: u64) {
-        if let Sender::Mptcp(end) = self {
-            end.pass_by(subflows);
-        }
-    }
-    /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
-    pub fn would_send(&self, cfg: &Config) -> bool {
-        each!(self, cfg, end => end.would_send(cfg))
-    }
-    /// Whether a queue pair's next packet may leave now. Where the pace alone keeps it, the
-    /// deadline is its departure at the latest.
-    pub fn is_ready(&mut self, now: Time, cfg: &Config) -> bool {
-        if let Sender::Rdma(end) = self { end.is_ready(now, &cfg.rdma) } else { false }
-    }
-    /// The same of a queue pair that has just sent.
-    pub fn is_ready_still(&self) -> bool {
-        matches!(self, Sender::Rdma(end) if end.is_ready_still())
-    }
-    /// An acknowledgement.
-    #[inline]
-    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        if let Sender::Tcp(end) = self {
-            end.on_ack(now, ack, &cfg.tcp);
-        } else if let Sender::Mptcp(end) = self {
-            end.on_ack(now, ack, &cfg.mptcp);
-        }
-    }
-    /// An answer of a queue pair's receiver.
-    pub fn on_answer(&mut self, now: Time, answer: &Answer, cfg: &Config) {
-        if let Sender::Rdma(end) = self {
-            end.on_answer(now, answer, &cfg.rdma);
-        }
-    }
-    /// The answer to a SYN that was handed down at `stamp`, of a subflow or of the connection.
-    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>, cfg: &Config) {
-        match self {
-            Sender::Tcp(end) => end.on_syn_ack(now, stamp, &cfg.tcp),
-            Sender::Mptcp(end) => {
-                end.on_syn_ack(now, stamp, mapping.unwrap_or_default(), &cfg.mptcp)
-            }
-            Sender::Rdma(_) | Sender::Homa(_) | Sender::Uet(_) => (),
-        }
-    }
-    /// The message that it sends, of one that sends messages.
-    #[inline]
-    pub fn message(&mut self) -> Option<&mut homa::Sender> {
-        if let Sender::Homa(end) = self { Some(end) } else { None }
-    }
-    /// Its packets in any order, of one that sends such.
-    #[inline]
-    pub fn packets(&mut self) -> Option<&mut uet::Sender> {
-        if let Sender::Uet(end) = self { Some(end) } else { None }
-    }
-    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
-    /// ACK of it.
-    pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
-        each!(self, cfg, end => end.on_rtt(rtt, cfg))
-    }
-    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        each!(self, end => end.deadline())
-    }
-    /// Time has come to `now`; does nothing before the deadline.
-    #[inline]
-    pub fn on_timer(&mut self, now: Time, cfg: &Config) {
-        each!(self, cfg, end => end.on_timer(now, cfg))
-    }
-
-    /// Whether no timer of its own lets it send again: it waits for its peer or for room in its
-    /// NIC.
-    pub fn waits(&self) -> bool {
-        if let Sender::Rdma(end) = self { end.waits() } else { self.deadline() == Time::MAX }
-    }
-
-    /// Whether its timer can stand still while its flow is held. A queue pair's is its NIC's, which
-    /// knows nothing of that.
-    pub fn freezes(&self) -> bool {
-        !matches!(self, Sender::Rdma(_))
-    }
-    /// Its flow was held for so long, and its timers stood still.
-    pub fn thaw(&mut self, now: Time, held: Time) {
-        match self {
-            Sender::Tcp(end) => end.thaw(now, held),
-            Sender::Mptcp(end) => end.thaw(now, held),
-            Sender::Homa(end) => end.thaw(held),
-            Sender::Uet(end) => end.thaw(held),
-            Sender::Rdma(_) => (),
-        }
-    }
-
-    /// Bytes acknowledged.
-    #[inline]
-    pub fn acked(&self) -> u64 {
-        each!(self, end => end.acked())
-    }
-    /// Bytes written.
-    #[inline]
-    pub fn written(&self) -> u64 {
-        each!(self, end => end.written())
-    }
-    /// Whether something was written and all of it is acknowledged.
-    #[inline]
-    pub fn is_done(&self) -> bool {
-        each!(self, end => end.is_done())
-    }
-    /// The smoothed round-trip time, zero before the first sample.
-    pub fn srtt(&self) -> Time {
-        each!(self, end => end.srtt())
-    }
-    /// The retransmission timeout now.
-    pub fn rto(&self) -> Time {
-        each!(self, end => end.rto())
-    }
-    /// Its counts.
-    #[inline]
-    pub fn counters(&self) -> Counters {
-        each!(self, end => end.counters())
-    }
-    /// Its state, seen from outside.
-    pub fn standing(&self, cfg: &Config) -> Standing {
-        each!(self, cfg, end => end.standing(cfg))
+    questions! {
+        fn write(&mut self, now: Time, bytes: u64;);
+        fn write_next(&mut self, now: Time, bytes: u64;);
+        fn poll_send(&mut self, now: Time, most: u32; cfg) -> Option<Outgoing>;
+        fn would_send(&self; cfg) -> bool;
+        fn beside(&mut self, now: Time, slot: u32; cfg) -> Option<Beside>;
+        fn urgency(&mut self, now: Time; cfg) -> Option<u64>;
+        fn urgency_still(&self;) -> Option<u64>;
+        fn pass_by(&mut self, subflows: u64;);
+        fn shares_nic(&mut self, senders: u32;);
+        fn on_ack(&mut self, now: Time, ack: &AckIn; cfg);
+        fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>; cfg);
+        fn on_packet(&mut self, now: Time, incoming: &Incoming; cfg) -> Option<Body>;
+        fn on_rtt(&mut self, rtt: Time; cfg);
+        fn deadline(&self;) -> Time;
+        fn on_timer(&mut self, now: Time; cfg);
+        fn waits(&self;) -> bool;
+        fn freezes(&self;) -> bool;
+        fn thaw(&mut self, now: Time, held: Time;);
+        fn acked(&self;) -> u64;
+        fn written(&self;) -> u64;
+        fn sent(&self;) -> u64;
+        fn is_done(&self;) -> bool;
+        fn srtt(&self;) -> Time;
+        fn rto(&self;) -> Time;
+        fn aborted(&self;) -> u32;
+        fn counters(&self;) -> Counters;
+        fn standing(&self; cfg) -> Standing;
+        fn peek(&mut self, now: Time, most: u32; cfg) -> Option<Outgoing>;
+        fn packets_out(&self; cfg) -> u32;
+        fn is_probing(&self;) -> bool;
+        fn accepted(&mut self;);
+        fn refused(&mut self, now: Time, reduces: bool; cfg);
+        fn reduce(&mut self, now: Time; cfg);
+        fn sent_in_order(&self;) -> u64;
+        fn is_recovering(&self;) -> bool;
+        fn is_held(&self;) -> bool;
+        fn ends_message(&self, at: u64;) -> bool;
+        fn rewinds(&self;) -> u32;
+        fn forced(&self, seq: u64, len: u32; cfg) -> Option<Outgoing>;
+        fn forced_out(&mut self;);
+        fn displaced(&mut self, len: u32;);
     }
 }
 
@@ -419,80 +353,17 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrives.
-    #[inline]
-    pub fn on_data(&mut self, now: Time, p: DataIn, cfg: &Config) -> Arrived {
-        match self {
-            Receiver::Tcp(end) => end.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, &cfg.tcp),
-            Receiver::Mptcp(end) => end.on_data(now, &p, &cfg.mptcp),
-            Receiver::Rdma(end) => end.on_data(now, &p, &cfg.rdma),
-            Receiver::Homa(_) | Receiver::Uet(_) => {
-                unreachable!("data of such families goes to their own ends")
-            }
-        }
-    }
-    /// The next byte that is expected of the sequence which a packet with this mapping is of.
-    #[inline]
-    pub fn expected(&self, mapping: Option<Mapping>) -> u64 {
-        match self {
-            Receiver::Tcp(end) => end.received(),
-            Receiver::Mptcp(end) => end.expected(mapping.unwrap_or_default()),
-            Receiver::Rdma(end) => end.received(),
-            Receiver::Homa(end) => end.received(),
-            Receiver::Uet(end) => end.delivered(),
-        }
-    }
-    /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        each!(self, end => end.deadline())
-    }
-    /// The ACK that was held back, if its time has come, and which subflow's it is.
-    pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<(AckOut, Option<u8>)> {
-        match self {
-            Receiver::Tcp(end) => end.on_timer(now, &cfg.tcp).map(|ack| (ack, None)),
-            Receiver::Mptcp(end) => {
-                end.on_timer(now, &cfg.mptcp).map(|(ack, subflow)| (ack, Some(subflow)))
-            }
-            Receiver::Rdma(_) | Receiver::Uet(_) => None,
-            Receiver::Homa(end) => {
-                end.on_timer(now, &cfg.homa);
-                None
-            }
-        }
-    }
-    /// An ACK of all that has arrived, now.
-    pub fn acknowledge(&mut self, cfg: &Config) -> Option<AckOut> {
-        match self {
-            Receiver::Tcp(end) => Some(end.acknowledge(&cfg.tcp)),
-            Receiver::Mptcp(_) | Receiver::Rdma(_) | Receiver::Homa(_) | Receiver::Uet(_) => None,
-        }
-    }
-    /// The same of a queue pair, to a packet that was marked or not.
-    pub fn answer_now(&mut self, is_marked: bool, cfg: &Config) -> Option<AckOut> {
-        if let Receiver::Rdma(end) = self {
-            Some(end.acknowledge(is_marked, &cfg.rdma))
-        } else {
-            None
-        }
-    }
-    /// The message that it receives, of one that receives messages.
-    #[inline]
-    pub fn message(&mut self) -> Option<&mut homa::Receiver> {
-        if let Receiver::Homa(end) = self { Some(end) } else { None }
-    }
-    /// Its packets in any order, of one that receives such.
-    #[inline]
-    pub fn packets(&mut self) -> Option<&mut uet::Receiver> {
-        if let Receiver::Uet(end) = self { Some(end) } else { None }
-    }
-    /// Whether its answers to important data are echoes: there is an ACK clock.
-    pub fn echoes(&self, cfg: &Config) -> bool {
-        if let Receiver::Rdma(end) = self { end.config(&cfg.rdma).has_clock() } else { true }
-    }
-    /// The priority of an answer, where it is not that of the data.
-    pub fn priority(&self, kind: Kind, cfg: &Config) -> Option<u8> {
-        if let Receiver::Rdma(end) = self { end.config(&cfg.rdma).priority(kind) } else { None }
+    questions! {
+        fn on_data(&mut self, now: Time, data: &DataIn; cfg) -> Arrived;
+        fn on_packet(&mut self, now: Time, packet: &Packet, slot: u32; cfg)
+            -> (Option<Arrived>, Option<Beside>);
+        fn expected(&self, mapping: Option<Mapping>;) -> u64;
+        fn deadline(&self;) -> Time;
+        fn on_timer(&mut self, now: Time; cfg) -> Option<(AckOut, Option<u8>)>;
+        fn acknowledge(&mut self, is_marked: bool; cfg) -> Option<AckOut>;
+        fn echoes(&self; cfg) -> bool;
+        fn aborted(&self;) -> u32;
+        fn priority(&self, kind: Kind; cfg) -> Option<u8>;
     }
 }
 

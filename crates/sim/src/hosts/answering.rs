@@ -56,24 +56,14 @@ impl Hosts {
         let receiving = self.receivers.at(slot);
         let (request, host, rtt) =
             (receiving.opening, receiving.host, receiving.handshake.sample());
-        let response = Opening {
-            flow: request.flow + 1,
-            src: request.dst,
-            dst: request.src,
-            bytes: response,
-            role: Role::Response,
-            request: request.bytes,
-            ..request
-        };
+        let (bytes, back) = (response, request.back(Role::Response));
+        let response = Opening { bytes, request: request.bytes, ..back };
         let answer = Answer { response, rtt, asked: now };
         match self.shared.thinks(response.class, response.flow) {
             Time::ZERO => self.answer(now, &answer, fabric),
             time => {
                 self.answers.insert(request.flow, answer);
-                fabric.events.push(
-                    now.saturating_add(time),
-                    Due::Host(host, HostEvent::Answer(request.flow)).into(),
-                );
+                fabric.call(now.saturating_add(time), host, HostEvent::Answer(request.flow));
             }
         }
     }

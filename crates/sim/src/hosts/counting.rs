@@ -12,11 +12,14 @@ impl Hosts {
         if plan.transport_choices.importance.kind() != "none" {
             self.counters.marking.tell(counters.of(plan.transport_choices.importance.kind()));
         }
-        if !self.messages.is_empty() {
-            self.message_counts.tell(counters.of("homa"));
+        for (family, kinds) in self.shared.transport.counted() {
+            let named = counters.of(family);
+            for (kind, name) in kinds {
+                named.add(*name, self.beside[*kind as usize]);
+            }
         }
-        if !self.shared.transport.uet.is_empty() {
-            self.uet_counts.tell(counters.of("uet"));
+        if !self.messages.is_empty() {
+            counters.of("homa").add("aborted", self.aborted);
         }
         if plan.switch.pause.kind() != "none" {
             counters.of(plan.switch.pause.kind()).add(PAUSED, Count::Micros(self.paused_time(now)));

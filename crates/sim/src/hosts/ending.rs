@@ -82,7 +82,7 @@ impl Hosts {
     pub(super) fn end(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let Some(ended) = self.senders.remove(slot) else { return };
         ended.timer.cancel(ended.timer_key(), &mut fabric.events);
-        self.leave_round(&ended, slot);
+        self.leave_turn(&ended, slot);
         let opening = ended.opening;
         self.forget(ended.host, opening.flow);
         self.count_sent(&ended);
@@ -108,9 +108,7 @@ impl Hosts {
     }
 
     pub(super) fn count_sent(&mut self, it: &Sending) {
-        if let Sender::Homa(message) = &it.sender {
-            self.count_aborted(message.aborted());
-        }
+        self.aborted += u64::from(it.sender.aborted());
         let sent = it.sender.counters();
         self.counters.retransmitted += sent.retransmitted as u64;
         self.counters.timeouts += sent.timeouts as u64;
@@ -131,9 +129,7 @@ impl Hosts {
 
     pub(super) fn count_received(&mut self, it: &Receiving) {
         self.counters.out_of_order += it.out_of_order as u64;
-        if let Receiver::Homa(message) = &it.receiver {
-            self.count_aborted(message.aborted());
-        }
+        self.aborted += u64::from(it.receiver.aborted());
         if let Some(gone) = self.gone.get_mut(it.opening.class as usize)
             && !it.opening.role.is_probe()
         {

@@ -58,7 +58,7 @@ impl Hosts {
         if next.syn {
             return Some(shared.segment_max);
         }
-        let backlog = sending.sender.written().saturating_sub(sending.sender.sent());
+        let backlog = sending.sender.written().saturating_sub(sending.sender.sent_in_order());
         let wants = backlog.max(u64::from(next.len)).div_ceil(u64::from(shared.mss)).max(1);
         let wants = u32::try_from(wants).unwrap_or(u32::MAX);
         let packets = self.ask_for(now, slot, wants, fabric);
@@ -69,13 +69,13 @@ impl Hosts {
     /// Whether a connection may hand down a packet that TLT forces out, beyond its window.
     pub(super) fn may_force(&mut self, now: Time, slot: u32, fabric: &mut Fabric) -> bool {
         let sending = self.senders.at(slot);
-        if !sending.egress.as_ref().is_some_and(|egress| egress.is_switched()) {
+        if !sending.egress.as_ref().is_some_and(|egress| egress.conditions().is_switched) {
             return true;
         }
         if !self.may_leave(slot) {
             return false;
         }
-        if !self.shared.is_admitted || self.senders.at(slot).sender.sent() == 0 {
+        if !self.shared.is_admitted || self.senders.at(slot).sender.sent_in_order() == 0 {
             return true;
         }
         self.ask_for(now, slot, 1, fabric) > 0
@@ -174,8 +174,8 @@ impl Hosts {
         match (egress.queue.held_since(), is_held) {
             (None, true) => {
                 egress.queue.hold(now);
-                if egress.is_scheduled() {
-                    self.put_off(slot);
+                if egress.conditions().is_scheduled {
+                    self.put_in_turn(slot, None);
                 }
             }
             (Some(since), false) => {

@@ -73,7 +73,7 @@ impl Hosts {
         let own = self.pair(now, opening, asks);
         let is_other =
             own != (opening.src, opening.dst) || shared.plan.takes_several_nics(opening.class);
-        (!shared.transport.is_scheduled(transport) && is_other)
+        (!shared.transport.is_by_packets(transport) && is_other)
             .then(|| self.pairs(now, opening, asks, own))
     }
 

@@ -12,7 +12,6 @@
 use super::*;
 use crate::endpoint::Config;
 use crate::nics::{Asks, Pair};
-use millpond_core::host::{Cut, FlowQueue, Segment};
 
 /// A pair of NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ struct NicPath {
 pub(super) struct NicPaths {
     all: Vec<NicPath>,
     /// By number of a NIC of the sending host: the segments of subflows that wait there.
-    queues: Vec<FlowQueue>,
+    queues: Vec<Egress>,
 }
 
 impl NicPaths {
@@ -49,10 +48,10 @@ impl NicPaths {
 
     /// How much a subflow may hand down now, at most `whole`, and the paths whose queues are full,
     /// as bits. `None`: all are.
-    fn room(&mut self, now: Time, whole: u32) -> (Option<u32>, u64) {
+    pub(super) fn room(&mut self, now: Time, whole: u32) -> (Option<u32>, u64) {
         let (mut room, mut full) = (None, 0);
         for (at, path) in self.all.iter().enumerate().take(64) {
-            match self.queues[usize::from(path.nic)].room(now, whole) {
+            match self.queues[usize::from(path.nic)].queue.room(now, whole) {
                 Some(bytes) => room = Some(bytes),
                 None => full |= 1 << at,
             }
@@ -60,8 +59,14 @@ impl NicPaths {
         (room, full)
     }
 
+    /// The queue of a subflow in its NIC.
+    pub(super) fn egress(&mut self, mapping: Option<Mapping>) -> &mut Egress {
+        let nic = self.of(mapping.unwrap_or_default()).nic;
+        &mut self.queues[usize::from(nic)]
+    }
+
     /// The subflows of these paths, as bits.
-    fn subflows(&self, paths: u64) -> u64 {
+    pub(super) fn subflows(&self, paths: u64) -> u64 {
         (0..64).filter(|n| paths >> self.place(*n) & 1 == 1).map(|n| 1 << n).sum()
     }
 }
@@ -85,20 +90,26 @@ pub(super) fn answers_by(it: &Receiving, packet: &mut Packet, mapping: Option<Ma
     }
 }
 
-/// The NIC that a segment of `len` bytes leaves by, whose pair of addresses its first packet gets.
+/// The NIC that a segment leaves by, whose pair of addresses its first packet gets: that of its
+/// subflow's path, or of its flowcell's.
 pub(super) fn leaves_by(
     now: Time,
     it: &mut Sending,
-    (shared, cut): (&Shared, Cut),
-    (first, len): (&mut Packet, u32),
+    shared: &Shared,
+    out: &Outgoing,
+    first: &mut Packet,
 ) -> u32 {
-    let (Some(paths), Some(plan), Some(egress)) = (&it.paths, &shared.labels, &mut it.egress)
-    else {
-        return it.host;
-    };
+    let Some(paths) = &it.paths else { return it.host };
+    if paths.have_queues() {
+        let NicPath { pair, host, .. } = paths.of(out.mapping.unwrap_or_default());
+        address(first, pair, out.mapping);
+        return host;
+    }
+    let (Some(plan), Some(egress)) = (&shared.labels, &mut it.egress) else { return it.host };
     let labels = |path: &NicPath| plan.between(now, path.pair.0, path.pair.1).len();
     let most = paths.all.iter().map(labels).max().unwrap_or(1);
-    let chosen = egress.choose_nic(now, &plan.rule, (len, cut), (paths.all.len(), most));
+    let cut = shared.cut_of(out);
+    let chosen = egress.choose_nic(now, &plan.rule, (out.len, cut), (paths.all.len(), most));
     let NicPath { pair, host, .. } = paths.all[chosen];
     address(first, pair, None);
     host
@@ -106,12 +117,12 @@ pub(super) fn leaves_by(
 
 /// Asks for calls when segments have left the NICs of these paths, if the subflows have anything to
 /// send.
-fn wake(it: &mut Sending, full: u64, cfg: &Config, fabric: &mut Fabric) {
+pub(super) fn wake(it: &mut Sending, full: u64, cfg: &Config, fabric: &mut Fabric) {
     let (wants, call) = (it.sender.would_send(cfg), Call::Room(it.opening.flow));
     let Some(NicPaths { all, queues }) = it.paths.as_deref_mut() else { return };
     for path in (0..64).zip(&*all).filter(|(at, _)| full >> at & 1 == 1).map(|(_, path)| path) {
-        if let Some(at) = queues[usize::from(path.nic)].wake(wants) {
-            fabric.events.push(at, Due::Host(path.host, HostEvent::Call(call)).into());
+        if let Some(at) = queues[usize::from(path.nic)].queue.wake(wants) {
+            fabric.call(at, path.host, HostEvent::Call(call));
         }
     }
 }
@@ -135,33 +146,8 @@ impl Hosts {
         };
         let is_split = asks == Asks::Sender && shared.transport.has_subflows(which);
         let nics = topology.nics(topology.host_of(pairs[0].0)).filter(|_| is_split);
-        let queues = nics.map(|_| FlowQueue::new(shared.nic_limit)).collect();
+        let queues = nics.map(|_| Egress::plain(shared.nic_limit)).collect();
         Some(Box::new(NicPaths { all: pairs.iter().map(path).collect(), queues }))
-    }
-
-    /// As `pump`, of a connection whose subflows take several NICs.
-    pub(super) fn pump_subflows(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        loop {
-            let shared = &*self.shared;
-            let sending = self.senders.at(slot);
-            let Some(paths) = sending.paths.as_deref_mut() else { return };
-            let (room, full) = paths.room(now, shared.segment_max);
-            sending.sender.pass_by(paths.subflows(full));
-            let out = room.and_then(|room| sending.sender.poll_send(now, room, &shared.transport));
-            let Some(out) = out else {
-                return wake(sending, full, &shared.transport, fabric);
-            };
-            let mut first = sending::first_packet(now, slot, sending, &out);
-            let Some(paths) = sending.paths.as_deref_mut() else { return };
-            let NicPath { pair, host, nic } = paths.of(out.mapping.unwrap_or_default());
-            address(&mut first, pair, out.mapping);
-            let segment = Segment { first, len: out.len };
-            let queue = &mut paths.queues[usize::from(nic)];
-            let (node, mut link) = at_host!(self, host, fabric);
-            link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
-            node.send(now, Some(queue), segment, shared.cut(), &mut link);
-            self.note_departures(fabric);
-        }
     }
 
     /// A segment of a connection leaves a NIC at `at`: notifies its queue there, and wakes it if it
@@ -177,7 +163,7 @@ impl Hosts {
         let Some(it) = self.senders.get(slot, flow) else { return };
         if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
             let number = self.shared.plan.topology.nic_number(nic);
-            let queue = &mut paths.queues[usize::from(number)];
+            let queue = &mut paths.queues[usize::from(number)].queue;
             queue.leaves(nic, at);
             if queue.is_wanted {
                 let path = paths.all.iter().take(64).position(|path| path.nic == number);
@@ -189,7 +175,7 @@ impl Hosts {
         let Some(egress) = &mut it.egress else { return };
         egress.queue.leaves(nic, at);
         if egress.queue.is_wanted {
-            sending::wake_when_room(it, &self.shared, fabric);
+            sending::wake_when_room(at, it, &self.shared, fabric);
         }
     }
 
@@ -221,7 +207,7 @@ impl Sending {
     /// Whether the call that comes now is one that its queues wait for, if it has any.
     pub(super) fn is_woken(&mut self, now: Time) -> bool {
         if let Some(paths) = self.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
-            return paths.queues.iter_mut().fold(false, |woken, queue| queue.woken(now) | woken);
+            return paths.queues.iter_mut().fold(false, |woken, nic| nic.queue.woken(now) | woken);
         }
         self.egress.as_mut().is_none_or(|egress| egress.queue.woken(now))
     }

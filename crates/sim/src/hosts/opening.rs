@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::nics::Asks;
-use millpond_core::host::{EgressStages, Label};
+use millpond_core::host::{Conditions, EgressStages, Label};
 
 impl Hosts {
     /// A query is asked; its flows follow.
@@ -18,22 +18,12 @@ impl Hosts {
             Role::OneWay
         };
         let opening = Opening {
-            flow: arrival.flow,
-            src: arrival.src,
-            dst: arrival.dst,
-            sender_slot: NONE,
             bytes: arrival.bytes,
-            role,
-            class: arrival.class,
             query: arrival.query,
-            start: now,
-            request: 0,
+            ..Opening::new(now, arrival.flow, arrival.class, role, (arrival.src, arrival.dst))
         };
-        self.count_start();
         self.note_start(arrival.flow);
-        let slot = self.open(now, opening, self.shared.handshake, fabric);
-        self.senders.at(slot).sender.write(now, arrival.bytes);
-        self.pump(now, slot, fabric);
+        self.begin(now, opening, fabric);
     }
 
     /// The closed loops that begin at this partition's host `host`.
@@ -51,14 +41,8 @@ impl Hosts {
             SourceKind::Rpc { connections, request, .. } => {
                 for (index, (client, server)) in connections.iter().enumerate() {
                     if *client == id {
-                        self.open_rpc(
-                            now,
-                            source,
-                            index as u32,
-                            (*client, *server),
-                            *request,
-                            fabric,
-                        );
+                        let ends = (*client, *server);
+                        self.open_rpc(now, source, index as u32, ends, *request, fabric);
                     }
                 }
             }
@@ -67,11 +51,19 @@ impl Hosts {
                     let (at, flow) =
                         (now.saturating_add(pair.phase), first_flow + 2 * index as u32);
                     if at < *stop {
-                        fabric.events.push(at, Due::Host(host, HostEvent::Probe(flow)).into());
+                        fabric.call(at, host, HostEvent::Probe(flow));
                     }
                 }
             }
         }
+    }
+
+    /// Opens a connection, on which its first bytes are written.
+    fn begin(&mut self, now: Time, opening: Opening, fabric: &mut Fabric) {
+        self.count_start();
+        let slot = self.open(now, opening, self.shared.handshake, fabric);
+        self.senders.at(slot).sender.write(now, opening.bytes);
+        self.pump(now, slot, fabric);
     }
 
     pub(super) fn count_start(&mut self) {
@@ -102,22 +94,10 @@ impl Hosts {
         }
         let flow = first_flow + src * destinations.len() as u32 + *started;
         *started += 1;
-        let opening = Opening {
-            flow,
-            src,
-            dst,
-            sender_slot: NONE,
-            bytes: *size,
-            role: Role::Shuffle,
-            class: shared.plan.traffic.sources[source as usize].class,
-            query: None,
-            start: now,
-            request: 0,
-        };
-        self.count_start();
-        let slot = self.open(now, opening, self.shared.handshake, fabric);
-        self.senders.at(slot).sender.write(now, *size);
-        self.pump(now, slot, fabric);
+        let class = shared.plan.traffic.sources[source as usize].class;
+        let opening = Opening::new(now, flow, class, Role::Shuffle, (src, dst));
+        let opening = Opening { bytes: *size, ..opening };
+        self.begin(now, opening, fabric);
     }
 
     pub(super) fn open_rpc(
@@ -125,28 +105,16 @@ impl Hosts {
         now: Time,
         source: u16,
         index: u32,
-        (src, dst): (HostId, HostId),
+        ends: (HostId, HostId),
         request: u64,
         fabric: &mut Fabric,
     ) {
         let traffic = &self.shared.plan.traffic.sources[source as usize];
         let SourceKind::Rpc { first_flow, .. } = traffic.kind else { return };
-        let opening = Opening {
-            flow: first_flow + 2 * index,
-            src,
-            dst,
-            sender_slot: NONE,
-            bytes: request,
-            role: Role::RpcRequests,
-            class: traffic.class,
-            query: None,
-            start: now,
-            request: 0,
-        };
-        self.count_start();
-        let slot = self.open(now, opening, self.shared.handshake, fabric);
-        self.senders.at(slot).sender.write(now, request);
-        self.pump(now, slot, fabric);
+        let flow = first_flow + 2 * index;
+        let opening = Opening::new(now, flow, traffic.class, Role::RpcRequests, ends);
+        let opening = Opening { bytes: request, ..opening };
+        self.begin(now, opening, fabric);
     }
 
     /// A probe is due: asks, on a connection that is taken to have been open for ever.
@@ -155,18 +123,8 @@ impl Hosts {
             Some(slot) => slot,
             None => {
                 let Some((class, probe, pair)) = self.shared.probe_of(flow) else { return };
-                let opening = Opening {
-                    flow,
-                    src: pair.src,
-                    dst: pair.dst,
-                    sender_slot: NONE,
-                    bytes: probe.size,
-                    role: Role::Pings,
-                    class,
-                    query: None,
-                    start: now,
-                    request: 0,
-                };
+                let opening = Opening::new(now, flow, class, Role::Pings, (pair.src, pair.dst));
+                let opening = Opening { bytes: probe.size, ..opening };
                 self.open(now, opening, false, fabric)
             }
         };
@@ -189,10 +147,7 @@ impl Hosts {
         let Some((_, probe, _)) = self.shared.probe_of(flow - 1) else { return };
         let next = asked.saturating_add(probe.period).max(now);
         if next < probe.stop {
-            fabric.events.push(
-                next,
-                Due::Host(self.receivers.at(slot).host, HostEvent::Probe(flow - 1)).into(),
-            );
+            fabric.call(next, self.receivers.at(slot).host, HostEvent::Probe(flow - 1));
         }
     }
 
@@ -215,12 +170,17 @@ impl Hosts {
         let hash = five_tuple_hash(opening.src, opening.dst, opening.flow);
         let line = shared.plan.topology.links[opening.src as usize].rate;
         let place = shared.transport.nic_pulls().then_some(opening.flow);
+        let is_by_packets = shared.transport.is_by_packets(which);
         let stages = EgressStages {
+            conditions: Conditions {
+                is_limited: self.hosts[host as usize].node.is_limited(),
+                is_scheduled: shared.transport.is_scheduled(which),
+                is_by_packets,
+                is_switched: shared.has_overlay && !is_by_packets,
+                is_split: paths.as_ref().is_some_and(|paths| paths.have_queues()),
+                ..Conditions::default()
+            },
             place,
-            is_limited: self.hosts[host as usize].node.is_limited(),
-            is_scheduled: shared.transport.is_scheduled(which),
-            is_switched: shared.has_overlay,
-            is_split: paths.as_ref().is_some_and(|paths| paths.have_queues()),
             marker: shared.markers[usize::from(which)].clone().map(Box::new),
             ranker: shared.ranker.clone().map(Box::new),
             label: label(shared, opening.flow, hash, true),
@@ -290,10 +250,8 @@ impl Hosts {
                 if let Some(slot) = self.receivers.slot_of(flow)
                     && let Some(mut ended) = self.receivers.remove(slot)
                 {
-                    fabric.events.cancel(
-                        ended.timer_at,
-                        Due::Host(ended.host, HostEvent::ReceiverTimer(flow)).into(),
-                    );
+                    let key = Key::from(Due::Host(ended.host, HostEvent::ReceiverTimer(flow)));
+                    fabric.events.cancel(ended.timer_at, key);
                     self.close(&mut ended, fabric);
                     self.count_received(&ended);
                     self.ranks.connections.close(flow);
@@ -335,14 +293,7 @@ impl Hosts {
             label(&self.shared, opening.flow, receiving.hash, false).map(Ingress::labelled);
         self.receivers.insert(opening.flow, receiving);
         if opening.role == Role::Pings {
-            let answers = Opening {
-                flow: opening.flow + 1,
-                src: opening.dst,
-                dst: opening.src,
-                role: Role::Pongs,
-                ..opening
-            };
-            self.open(now, answers, false, fabric);
+            self.open(now, opening.back(Role::Pongs), false, fabric);
         }
         if opening.role == Role::RpcRequests {
             // The server's half of the connection: its responses go out on the next flow id.
@@ -356,15 +307,8 @@ impl Hosts {
                 }
                 _ => None,
             });
-            let responses = Opening {
-                flow: opening.flow + 1,
-                src: opening.dst,
-                dst: opening.src,
-                bytes: bytes.unwrap_or(0),
-                role: Role::RpcResponses,
-                request: opening.bytes,
-                ..opening
-            };
+            let (bytes, request) = (bytes.unwrap_or(0), opening.bytes);
+            let responses = Opening { bytes, request, ..opening.back(Role::RpcResponses) };
             self.open(now, responses, false, fabric);
         }
     }

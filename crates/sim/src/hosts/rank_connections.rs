@@ -25,6 +25,50 @@ const OPEN: u32 = 4096;
 /// A rank's number, a collective in its program, and a lane.
 type LaneKey = (u32, u32, u32);
 
+/// The way of a message: from a rank of a job to another, on a channel.
+#[derive(Clone, Copy)]
+pub(super) struct Leg<'a> {
+    pub(super) class: u16,
+    pub(super) job: &'a Arc<JobPlan>,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) channel: u32,
+}
+
+impl Leg<'_> {
+    /// The number of the rank that sends.
+    fn rank(&self) -> u32 {
+        self.job.first_rank + self.from
+    }
+
+    fn lane(&self, message: &Message) -> LaneKey {
+        (self.rank(), message.call, message.lane)
+    }
+
+    /// The connection of this number on it.
+    fn flow(&self, opened: u32) -> FlowId {
+        self.job.flow((self.from, self.to), self.channel, opened)
+    }
+
+    fn opening(&self, start: Time, flow: FlowId) -> Opening {
+        let role = match self.job.connections {
+            Connections::Lasting => Role::Messages,
+            Connections::PerMessage => Role::Message,
+        };
+        let ends = [self.from, self.to].map(|rank| self.job.hosts[rank as usize]);
+        Opening::new(start, flow, self.class, role, ends.into())
+    }
+}
+
+/// A message that waits: to which rank, on which channel, since when.
+#[derive(Debug)]
+struct Behind {
+    to: u32,
+    channel: u32,
+    at: Time,
+    message: Message,
+}
+
 /// The connections of the ranks at a partition's hosts.
 #[derive(Debug, Default)]
 pub(super) struct RankConnections {
@@ -43,8 +87,7 @@ pub(super) struct RankConnections {
 struct LaneOut {
     /// The last message that it sent: its round and turn, connection and end there.
     last: Option<((u32, u32), FlowId, u64)>,
-    /// Messages that wait: to which rank, on which channel, since when.
-    behind: VecDeque<(u32, u32, Time, Message)>,
+    behind: VecDeque<Behind>,
 }
 
 /// A rank's connections of one message each on a channel.
@@ -54,8 +97,8 @@ struct Own {
     opened: u32,
     /// How many there are.
     open: u32,
-    /// Messages that wait for one to end: to which rank, since when.
-    waiting: VecDeque<(u32, Time, Message)>,
+    /// Messages that wait for one to end.
+    waiting: VecDeque<Behind>,
 }
 
 impl RankConnections {
@@ -77,49 +120,37 @@ impl RankConnections {
 
 impl Hosts {
     /// A rank sends a message.
-    pub(super) fn post(
-        &mut self,
-        now: Time,
-        (class, job): (u16, &Arc<JobPlan>),
-        (from, to, channel): (u32, u32, u32),
-        message: Message,
-        fabric: &mut Fabric,
-    ) {
+    pub(super) fn post(&mut self, now: Time, leg: Leg, message: Message, fabric: &mut Fabric) {
         self.count_start();
-        let key = (job.first_rank + from, message.call, message.lane);
+        let key = leg.lane(&message);
         let waits = |lane: &LaneOut| message.turn.is_some() && !lane.behind.is_empty();
         if self.ranks.connections.lanes.get(&key).is_some_and(waits)
-            || self.is_leaving(job, (from, to, channel), &message)
+            || self.is_leaving(leg, &message)
         {
             let lane = self.ranks.connections.lanes.entry(key).or_default();
-            return lane.behind.push_back((to, channel, now, message));
+            let Leg { to, channel, .. } = leg;
+            return lane.behind.push_back(Behind { to, channel, at: now, message });
         }
-        self.admit(now, (class, job), (from, to, channel), (now, message), fabric);
+        self.admit(now, leg, now, message, fabric);
     }
 
     /// Whether the message of an earlier turn of the lane has not left, and goes on a connection
     /// other than this message's.
-    fn is_leaving(
-        &mut self,
-        job: &JobPlan,
-        (from, to, channel): (u32, u32, u32),
-        message: &Message,
-    ) -> bool {
-        let key = (job.first_rank + from, message.call, message.lane);
+    fn is_leaving(&mut self, leg: Leg, message: &Message) -> bool {
+        let key = leg.lane(message);
         let connections = &mut self.ranks.connections;
         let lane = connections.lanes.get(&key);
         let (Some(own), Some(LaneOut { last: Some((turn, flow, end)), .. })) = (message.turn, lane)
         else {
             return false;
         };
-        let is_lasting = job.connections == Connections::Lasting;
-        let is_own = is_lasting && *flow == job.flow((from, to), channel, 0);
+        let is_own = leg.job.connections == Connections::Lasting && *flow == leg.flow(0);
         if *turn == (message.round, own) || is_own {
             return false;
         }
         let Some(slot) = self.senders.slot_of(*flow) else { return false };
         let sending = self.senders.at(slot);
-        if sending.sender.sent_of_stream() >= *end {
+        if sending.sender.sent() >= *end {
             return false;
         }
         sending.is_awaited = true;
@@ -132,14 +163,14 @@ impl Hosts {
     pub(super) fn messages_left(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let sending = self.senders.at(slot);
         let (flow, class, sent) =
-            (sending.opening.flow, sending.opening.class, sending.sender.sent_of_stream());
+            (sending.opening.flow, sending.opening.class, sending.sender.sent());
         let shared = self.shared.clone();
         let Some(job) = shared.job(class) else { return };
         let connections = &mut self.ranks.connections;
         let left = connections.left(flow, sent);
         sending.is_awaited = connections.awaited.contains_key(&flow);
         for (_, key) in left {
-            self.go_on_behind(now, (class, job), key, fabric);
+            self.go_on_behind(now, class, job, key, fabric);
         }
     }
 
@@ -147,53 +178,46 @@ impl Hosts {
     fn go_on_behind(
         &mut self,
         now: Time,
-        (class, job): (u16, &Arc<JobPlan>),
+        class: u16,
+        job: &Arc<JobPlan>,
         key: LaneKey,
         fabric: &mut Fabric,
     ) {
         let from = key.0 - job.first_rank;
         loop {
             let lane = self.ranks.connections.lanes.get_mut(&key);
-            let Some((to, channel, at, message)) = lane.and_then(|lane| lane.behind.pop_front())
-            else {
-                return;
-            };
-            if self.is_leaving(job, (from, to, channel), &message) {
+            let Some(next) = lane.and_then(|lane| lane.behind.pop_front()) else { return };
+            let leg = Leg { class, job, from, to: next.to, channel: next.channel };
+            if self.is_leaving(leg, &next.message) {
                 let lane = self.ranks.connections.lanes.entry(key).or_default();
-                return lane.behind.push_front((to, channel, at, message));
+                return lane.behind.push_front(next);
             }
-            self.admit(now, (class, job), (from, to, channel), (at, message), fabric);
+            self.admit(now, leg, next.at, next.message, fabric);
         }
     }
 
-    /// Sends a message now, or when one of the rank's connections of one message each has ended.
-    fn admit(
-        &mut self,
-        now: Time,
-        (class, job): (u16, &Arc<JobPlan>),
-        (from, to, channel): (u32, u32, u32),
-        (at, message): (Time, Message),
-        fabric: &mut Fabric,
-    ) {
-        if job.connections == Connections::PerMessage {
-            let own = self.ranks.connections.own.entry((job.first_rank + from, channel));
-            let own = own.or_default();
+    /// Sends a message now, or when one of the rank's connections of one message each has ended; it
+    /// has waited since `at`.
+    fn admit(&mut self, now: Time, leg: Leg, at: Time, message: Message, fabric: &mut Fabric) {
+        let Leg { to, channel, .. } = leg;
+        if leg.job.connections == Connections::PerMessage {
+            let own = self.ranks.connections.own.entry((leg.rank(), channel)).or_default();
             if own.open == OPEN {
-                return own.waiting.push_back((to, at, message));
+                return own.waiting.push_back(Behind { to, channel, at, message });
             }
         }
-        self.carry(now, (class, job), (from, to, channel), (at, message), fabric);
+        self.carry(now, leg, at, message, fabric);
     }
 
     /// The connection of a rank's next message, which may not be open yet.
-    fn connection_of(&mut self, job: &JobPlan, (from, to, channel): (u32, u32, u32)) -> FlowId {
-        if job.connections == Connections::Lasting {
-            return job.flow((from, to), channel, 0);
+    fn connection_of(&mut self, leg: Leg) -> FlowId {
+        if leg.job.connections == Connections::Lasting {
+            return leg.flow(0);
         }
-        let own = self.ranks.connections.own.entry((job.first_rank + from, channel)).or_default();
+        let own = self.ranks.connections.own.entry((leg.rank(), leg.channel)).or_default();
         own.open += 1;
         loop {
-            let flow = job.flow((from, to), channel, own.opened);
+            let flow = leg.flow(own.opened);
             own.opened = own.opened.wrapping_add(1);
             if self.senders.slot_of(flow).is_none() {
                 return flow;
@@ -203,17 +227,9 @@ impl Hosts {
 
     /// Sends a message of a rank, which has waited since `at`, on a connection that is opened where
     /// it is not.
-    fn carry(
-        &mut self,
-        now: Time,
-        (class, job): (u16, &Arc<JobPlan>),
-        (from, to, channel): (u32, u32, u32),
-        (at, message): (Time, Message),
-        fabric: &mut Fabric,
-    ) {
-        let flow = self.connection_of(job, (from, to, channel));
-        let opening = opening(now, (class, job), (from, to), flow);
-        let dst = opening.dst;
+    fn carry(&mut self, now: Time, leg: Leg, at: Time, message: Message, fabric: &mut Fabric) {
+        let flow = self.connection_of(leg);
+        let opening = leg.opening(now, flow);
         let slot = match self.senders.slot_of(flow) {
             Some(slot) => slot,
             None => self.open(now, opening, self.shared.handshake, fabric),
@@ -222,12 +238,11 @@ impl Hosts {
         sending.sender.write(now, message.bytes);
         let ends = sending.sender.written();
         if let Some(turn) = message.turn {
-            let key = (job.first_rank + from, message.call, message.lane);
-            let lane = self.ranks.connections.lanes.entry(key).or_default();
+            let lane = self.ranks.connections.lanes.entry(leg.lane(&message)).or_default();
             lane.last = Some(((message.round, turn), flow, ends));
         }
         let message = Posted { ends, at, message };
-        self.tell(now, dst, Note::Posted { flow, message }, fabric);
+        self.tell(now, opening.dst, Note::Posted { flow, message }, fabric);
         self.pump(now, slot, fabric);
     }
 
@@ -241,11 +256,12 @@ impl Hosts {
         let number = job.first_rank + from;
         let Some(own) = self.ranks.connections.own.get_mut(&(number, channel)) else { return };
         own.open -= 1;
-        if let Some((to, at, message)) = own.waiting.pop_front() {
-            self.carry(now, (ended.class, job), (from, to, channel), (at, message), fabric);
+        if let Some(Behind { to, at, message, .. }) = own.waiting.pop_front() {
+            let leg = Leg { class: ended.class, job, from, to, channel };
+            self.carry(now, leg, at, message, fabric);
         }
         for (_, key) in self.ranks.connections.left(ended.flow, u64::MAX) {
-            self.go_on_behind(now, (ended.class, job), key, fabric);
+            self.go_on_behind(now, ended.class, job, key, fabric);
         }
     }
 
@@ -295,48 +311,22 @@ impl Hosts {
             let records = queue.iter().map(|it| message_record(&self.shared, &opening, it, None));
             rest.extend(records);
         }
-        let mut waiting =
-            |number, opened, (to, channel, at, message): (u32, u32, Time, Message)| {
-                let job = self.shared.plan.traffic.job_of(number);
-                rest.extend(job.map(|(class, job, from)| {
-                    let flow = job.flow((from, to), channel, opened);
-                    let opening = opening(at, (class, job), (from, to), flow);
-                    let posted = Posted { ends: message.bytes, at, message };
-                    message_record(&self.shared, &opening, &posted, None)
-                }));
-            };
-        for ((number, channel), own) in own {
-            for (later, (to, at, message)) in (0..).zip(own.waiting) {
-                waiting(number, own.opened.wrapping_add(later), (to, channel, at, message));
+        let mut waiting = |number, opened, behind: Behind| {
+            let Some((class, job, from)) = self.shared.plan.traffic.job_of(number) else { return };
+            let Behind { to, channel, at, message } = behind;
+            let leg = Leg { class, job, from, to, channel };
+            let opening = leg.opening(at, leg.flow(opened));
+            let posted = Posted { ends: message.bytes, at, message };
+            rest.push(message_record(&self.shared, &opening, &posted, None));
+        };
+        for ((number, _), own) in own {
+            for (later, behind) in (0..).zip(own.waiting) {
+                waiting(number, own.opened.wrapping_add(later), behind);
             }
         }
         for ((number, ..), lane) in lanes {
-            lane.behind.into_iter().for_each(|message| waiting(number, 0, message));
+            lane.behind.into_iter().for_each(|behind| waiting(number, 0, behind));
         }
-    }
-}
-
-/// A connection between two ranks.
-fn opening(
-    start: Time,
-    (class, job): (u16, &JobPlan),
-    (from, to): (u32, u32),
-    flow: FlowId,
-) -> Opening {
-    Opening {
-        flow,
-        src: job.hosts[from as usize],
-        dst: job.hosts[to as usize],
-        sender_slot: NONE,
-        bytes: 0,
-        role: match job.connections {
-            Connections::Lasting => Role::Messages,
-            Connections::PerMessage => Role::Message,
-        },
-        class,
-        query: None,
-        start,
-        request: 0,
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a rank is called in its own host's cell alone.
 
-use super::rank_connections::RankConnections;
+use super::rank_connections::{Leg, RankConnections};
 use super::*;
 use millpond_ranks::{Driver, Message, Rank, Span};
 use millpond_results::RankRecord;
@@ -100,7 +100,7 @@ impl Hosts {
     /// A rank at this partition's host `host` is called at a time, once for all that it asks for.
     fn wake_rank(&mut self, number: u32, host: u32, at: Time, fabric: &mut Fabric) {
         if self.ranks.waking.insert((number, at)) {
-            fabric.events.push(at, Due::Host(host, HostEvent::Rank(number)).into());
+            fabric.call(at, host, HostEvent::Rank(number));
         }
     }
 
@@ -140,7 +140,7 @@ impl Hosts {
             self.tell_matched(now, (job, sender, rank), operation, fabric);
         }
         for (to, channel, message) in asked.sends {
-            self.post(now, (class, job), (rank, to, channel), message, fabric);
+            self.post(now, Leg { class, job, from: rank, to, channel }, message, fabric);
         }
     }
 

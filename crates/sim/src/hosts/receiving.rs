@@ -1,6 +1,7 @@
 //! Receiving: data, acknowledgements, handshakes, and what comes too late.
 
 use super::*;
+use crate::endpoint::Beside;
 use millpond_core::edge::Heard;
 use millpond_core::packet::homa::CONTROL_PRIORITY;
 
@@ -31,15 +32,12 @@ impl Hosts {
             Kind::Syn => self.on_syn(now, host, packet, fabric),
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
             Kind::RdmaData => self.on_data(now, host, packet, fabric),
-            Kind::RdmaAck | Kind::Nack | Kind::Cnp => self.on_answer_of_pair(now, packet, fabric),
-            Kind::HomaData => self.on_message_data(now, host, packet, fabric),
-            Kind::UetData | Kind::UetProbe => self.on_packet(now, host, packet, fabric),
-            Kind::UetAck | Kind::UetNack | Kind::UetPull => {
-                self.on_word_of_packets(now, packet, fabric)
+            Kind::HomaData | Kind::Ping | Kind::Busy | Kind::UetData | Kind::UetProbe => {
+                self.on_packet(now, host, packet, fabric)
             }
-            // The virtual switch has heard it; without one nobody says anything.
+            // The virtual switch has read it; without one nobody sends any.
             Kind::Overlay => {}
-            _ => self.on_message_control(now, host, packet, fabric),
+            _ => self.on_receivers_packet(now, packet, fabric),
         }
         fabric.packets.release(packet.side);
     }
@@ -55,6 +53,35 @@ impl Hosts {
             AckIn { ack, ece: packet.has(flags::ECE), sack, stamp: packet.stamp, hops, mapping };
         if stages_let_see(now, sending, packet, &ack) {
             sending.sender.on_ack(now, &ack, &self.shared.transport);
+        }
+        self.go_on(now, packet, fabric);
+    }
+
+    /// A receiver's packet that is no stream's has arrived.
+    #[inline(never)]
+    fn on_receivers_packet(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
+        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
+        sending.peer = packet.slot();
+        let (ack, hops) = match packet.body {
+            Body::RdmaAck { ack, hops, .. } | Body::Nack { ack, hops, .. } => (ack, hops),
+            _ => (sending.sender.acked(), 0),
+        };
+        let (packets, is_frozen) = (&fabric.packets, sending.is_frozen(&self.shared));
+        let (ece, stamp, sack) = (packet.has(flags::ECE), packet.stamp, packets.side(packet));
+        let ack = AckIn { ack, ece, sack, stamp, hops, mapping: None };
+        if stages_let_see(now, sending, packet, &ack) {
+            let rewinds = sending.sender.rewinds();
+            let incoming = Incoming { packet, packets, ack, is_frozen };
+            let answer = sending.sender.on_packet(now, &incoming, &self.shared.transport);
+            if sending.sender.rewinds() > rewinds
+                && let Some(marker) = sending.egress.as_mut().and_then(|egress| egress.marker())
+            {
+                marker.on_rewind();
+            }
+            if let Some(body) = answer {
+                let (host, way) = (sending.host, Way::of_sender(sending));
+                self.put_beside(now, host, way, Beside::new(now, body), fabric);
+            }
         }
         self.go_on(now, packet, fabric);
     }
@@ -123,15 +150,8 @@ impl Hosts {
             mapping: fabric.packets.side(packet).copied(),
         };
         let subflow = data.mapping.map(|mapping| mapping.subflow);
-        let arrived = receiving.receiver.on_data(now, data, &shared.transport);
-        receiving.out_of_order += arrived.out_of_order as u32;
-        let news = arrived.in_order_upto - receiving.delivered;
-        if now >= shared.plan.warm_up {
-            receiving.measured += news;
-        }
-        receiving.delivered = arrived.in_order_upto;
-        arm(receiving, fabric);
-        let complete = news > 0 && receiving.delivered >= receiving.ends;
+        let arrived = receiving.receiver.on_data(now, &data, &shared.transport);
+        let complete = note_delivery(now, receiving, &arrived, shared, fabric);
         let importance = packet.class.importance();
         if packet.kind() == Kind::RdmaData {
             self.answer_pair(now, slot, packet, arrived.acks, fabric);
@@ -143,6 +163,40 @@ impl Hosts {
             self.echo(now, slot, importance, arrived.acks, fabric);
         }
         if complete {
+            self.complete(now, slot, fabric);
+        }
+    }
+
+    /// A packet has arrived of a family whose data has no one sequence: data, or a question.
+    #[inline(never)]
+    fn on_packet(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        let slot = wire::slot_of(&self.receivers, packet);
+        let Some(receiving) = self.receivers.get(slot, packet.flow) else {
+            return match packet.kind() {
+                Kind::Busy => {}
+                _ => self.on_stray(now, host, packet, fabric),
+            };
+        };
+        let shared = &*self.shared;
+        if packet.payload > 0 || packet.has(flags::TRIMMED) {
+            note_way(now, receiving, packet);
+        }
+        let (arrived, answer) = receiving.receiver.on_packet(now, packet, slot, &shared.transport);
+        let is_complete = match &arrived {
+            Some(arrived) => note_delivery(now, receiving, arrived, shared, fabric),
+            None => false,
+        };
+        arm(receiving, fabric);
+        let way = Way::of_receiver(receiving);
+        let (body, at) = (answer.as_ref().map(|answer| answer.body), receiving.host);
+        if let Some(answer) = answer {
+            self.put_beside(now, at, way, answer, fabric);
+        }
+        match packet.kind() {
+            Kind::HomaData => self.schedule_message(now, host, slot, packet, fabric),
+            _ => self.ask_for_credit(now, host, slot, packet, body, fabric),
+        }
+        if is_complete {
             self.complete(now, slot, fabric);
         }
     }
@@ -171,9 +225,7 @@ impl Hosts {
         let deadline = receiving.receiver.deadline();
         if deadline != Time::MAX {
             receiving.timer_at = deadline;
-            fabric
-                .events
-                .push(deadline, Due::Host(receiving.host, HostEvent::ReceiverTimer(flow)).into());
+            fabric.call(deadline, receiving.host, HostEvent::ReceiverTimer(flow));
         }
         if let Some((ack, subflow)) = ack {
             self.acknowledge(now, slot, &ack, subflow, Importance::Control, fabric);
@@ -257,17 +309,37 @@ impl Hosts {
             self.acknowledge(now, slot, before, None, Importance::Control, fabric);
         }
         let receiving = self.receivers.at(slot);
-        if let Some(ack) =
-            second.or(first).or_else(|| receiving.receiver.acknowledge(&self.shared.transport))
+        if let Some(ack) = second
+            .or(first)
+            .or_else(|| receiving.receiver.acknowledge(false, &self.shared.transport))
         {
             self.acknowledge(now, slot, &ack, None, echo, fabric);
         }
     }
 }
 
+/// Takes note of what has come of a connection; whether its present flow or message is whole now.
+#[inline(always)] // in the per-packet path
+fn note_delivery(
+    now: Time,
+    it: &mut Receiving,
+    arrived: &Arrived,
+    shared: &Shared,
+    fabric: &mut Fabric,
+) -> bool {
+    it.out_of_order += arrived.out_of_order as u32;
+    let news = arrived.in_order_upto - it.delivered;
+    if now >= shared.plan.warm_up {
+        it.measured += news;
+    }
+    it.delivered = arrived.in_order_upto;
+    arm(it, fabric);
+    news > 0 && it.delivered >= it.ends
+}
+
 /// Takes note of data's way to its connection.
 #[inline(always)] // in the per-packet path
-pub(super) fn note_way(now: Time, it: &mut Receiving, packet: &Packet) {
+fn note_way(now: Time, it: &mut Receiving, packet: &Packet) {
     if !it.any {
         it.any = true;
         it.path = packet.path;
@@ -282,7 +354,7 @@ pub(super) fn note_way(now: Time, it: &mut Receiving, packet: &Packet) {
 
 /// Keeps a receiving end's timer armed.
 #[inline(always)] // in the per-packet path
-pub(super) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
+pub(crate) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
     let deadline = it.receiver.deadline();
     if deadline < it.timer_at {
         let key = Key::from(Due::Host(it.host, HostEvent::ReceiverTimer(it.opening.flow)));
@@ -317,7 +389,7 @@ pub(super) fn stages_let_see(
 ) -> bool {
     match &mut it.egress {
         Some(egress) if egress.is_staged() => {
-            let (from, sent) = (it.sender.acked(), it.sender.sent());
+            let (from, sent) = (it.sender.acked(), it.sender.sent_in_order());
             egress.heard(now, &Heard { from, to: ack.ack, sent, is_marked: ack.ece });
             sees(egress, packet, ack, from)
         }

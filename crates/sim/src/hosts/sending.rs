@@ -15,7 +15,8 @@ impl Sending {
 }
 
 impl Hosts {
-    /// Hands down what the windows and the NIC allow, and keeps the timer armed.
+    /// Hands down what the windows and the NIC allow, and keeps the timer armed: at once where no
+    /// stage and no other connection stands between, as most do, and else by `pump_staged`.
     #[inline]
     pub(super) fn pump(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         loop {
@@ -33,7 +34,7 @@ impl Hosts {
                 Some(egress) => match egress.queue.room(now, shared.segment_max) {
                     Some(room) => room,
                     None => {
-                        wake_when_room(sending, shared, fabric);
+                        wake_when_room(now, sending, shared, fabric);
                         break;
                     }
                 },
@@ -43,7 +44,7 @@ impl Hosts {
             let (node, mut link) = at_host!(self, sending.host, fabric);
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
             let mut cut = shared.cut();
-            if out.rdma.is_some() {
+            if !out.form.is_stream() {
                 (link.collects, cut) = (out.collects_telemetry(), shared.cut_of(&out));
             }
             let queue = sending.egress.as_deref_mut().map(|egress| &mut egress.queue);
@@ -102,28 +103,26 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
     }
-    let (body, asks) = match segment.rdma {
-        Some(asks) => {
-            (Body::RdmaData { seq: segment.seq, slot, flowcell: 0 }, asks.acknowledgement)
-        }
-        None if segment.syn => (Body::Syn { slot, flowcell: 0 }, false),
-        None => (Body::Data { seq: segment.seq, slot, flowcell: 0 }, false),
+    let body = match segment.syn {
+        true => Body::Syn { slot, flowcell: 0 },
+        false => Body::Data { seq: segment.seq, slot, flowcell: 0 },
     };
     let class = TrafficClass::new(it.priority, Importance::Control, segment.ecn);
     let mut packet = Way::of_sender(it).by(segment.mapping).packet(body, now, 0, class);
     packet.flags = (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
-        | (if segment.cwr { flags::CWR } else { 0 })
-        | (if asks { flags::ASKS } else { 0 });
-    packet
+        | (if segment.cwr { flags::CWR } else { 0 });
+    if segment.form.is_stream() { packet } else { segment.form.write(packet, slot) }
 }
 
-/// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to
-/// send.
-pub(super) fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
+/// Asks for a call when the flow's first segment has left its NIC, or one of its NICs, if the flow
+/// has anything to send.
+pub(super) fn wake_when_room(now: Time, it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
+    if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
+        let (_, full) = paths.room(now, shared.segment_max);
+        return nic_paths::wake(it, full, &shared.transport, fabric);
+    }
     let Some(egress) = &mut it.egress else { return };
     if let Some(at) = egress.queue.wake(it.sender.would_send(&shared.transport)) {
-        fabric
-            .events
-            .push(at, Due::Host(it.host, HostEvent::Call(Call::Room(it.opening.flow))).into());
+        fabric.call(at, it.host, HostEvent::Call(Call::Room(it.opening.flow)));
     }
 }

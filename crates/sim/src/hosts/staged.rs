@@ -17,9 +17,11 @@
 use super::nic_paths::leaves_by;
 use super::sending::{first_packet, wake_when_room};
 use super::*;
-use crate::endpoint::Config;
-use millpond_core::host::{Leave, Seen, Segment, Stream};
+use crate::endpoint::uet::entropy;
+use crate::endpoint::{Beside, Config};
+use millpond_core::host::{Conditions, Leave, Seen, Segment, Stream};
 use millpond_core::importance::{Forced, Standing};
+use millpond_core::packet::homa::CONTROL_PRIORITY;
 
 /// A connection's stream, as stages ask about it.
 struct Written<'a>(&'a Sender, &'a Config);
@@ -39,58 +41,99 @@ impl Stream for Written<'_> {
     }
 }
 
-/// Which stages a connection has that its loop asks.
-#[derive(Clone, Copy)]
-pub(super) struct Stages {
-    pub(super) is_limited: bool,
-    pub(super) is_marked: bool,
-    pub(super) is_switched: bool,
-}
-
-impl Stages {
-    pub(super) fn of(egress: &mut Egress) -> Stages {
-        Stages {
-            is_limited: egress.is_limited(),
-            is_marked: egress.marker().is_some(),
-            is_switched: egress.is_switched(),
-        }
-    }
-
-    /// Whether nobody stands between the connection and its NIC.
-    pub(super) fn are_none(self) -> bool {
-        !self.is_limited && !self.is_marked && !self.is_switched
-    }
-}
-
 impl Hosts {
-    /// As `pump`, of a connection that has stages.
+    /// As `pump`, of a connection that has stages, or takes turns with others.
     #[inline(never)]
     pub(super) fn pump_staged(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
         let sending = self.senders.at(slot);
         let Some(egress) = &mut sending.egress else { return };
-        if egress.is_scheduled() {
-            return match sending.sender.packets() {
-                Some(_) => self.pump_packets(now, slot, fabric),
-                None => self.pump_message(now, slot, fabric),
-            };
-        }
-        if egress.is_split() {
-            return self.pump_subflows(now, slot, fabric);
-        }
-        let stages = Stages::of(egress);
+        let stages = egress.conditions();
         if stages.is_limited {
             // A look is an attempt there, and may be refused: one that nobody waits for when a
             // segment leaves has no place.
             egress.queue.is_wanted = false;
         }
-        if egress.place().is_some() {
-            self.pump_pair(now, slot, fabric);
+        let (host, takes_turns) = (sending.host, stages.is_pulled || stages.is_scheduled);
+        if takes_turns {
+            self.ask_for_turn(now, slot);
         } else {
             while self.send_next(now, slot, stages, fabric) {}
+        }
+        if stages.is_by_packets {
+            self.send_beside(now, slot, fabric);
+        }
+        if takes_turns {
+            self.pull(now, host, fabric);
         }
         if stages.is_marked {
             self.keep_clock(now, slot, fabric);
         }
+    }
+
+    /// Sends what a connection has beside its data.
+    fn send_beside(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
+        let sending = self.senders.at(slot);
+        let host = sending.host;
+        if let Some(nic) = self.nic_senders.get_mut(host as usize) {
+            sending.sender.shares_nic(1 + nic.count(now));
+        }
+        if let Some(beside) = sending.sender.beside(now, slot, &self.shared.transport) {
+            let way = Way::of_sender(sending);
+            self.put_beside(now, host, way, beside, fabric);
+        }
+    }
+
+    /// A packet without payload that asks for no room leaves at once, with the highest priority.
+    pub(crate) fn put_beside(
+        &mut self,
+        now: Time,
+        host: u32,
+        way: Way,
+        beside: Beside,
+        fabric: &mut Fabric,
+    ) {
+        let Beside { body, stamp, value, flags, selective } = beside;
+        let class = TrafficClass::default().with_priority(CONTROL_PRIORITY);
+        let mut packet = way.packet(body, stamp, self.shared.header, class);
+        packet.flags = flags;
+        if let Some(value) = value {
+            packet.entropy = entropy(packet.entropy, value);
+        }
+        if let Some(selective) = selective {
+            fabric.packets.attach(&mut packet, selective);
+        }
+        self.beside[packet.kind() as usize] += 1;
+        let (node, mut link) = at_host!(self, host, fabric);
+        node.answer(now, packet, None, || None, &mut link);
+        self.note_departures(fabric);
+    }
+
+    /// How much a connection may hand down now, at most `most`. Where that is nothing, it is called
+    /// when there is room. One whose turn it is has room.
+    fn room(
+        &mut self,
+        now: Time,
+        slot: u32,
+        stages: Conditions,
+        most: u32,
+        fabric: &mut Fabric,
+    ) -> Option<u32> {
+        let sending = self.senders.at(slot);
+        if stages.is_scheduled {
+            return Some(most);
+        }
+        let room = match &mut sending.paths {
+            Some(paths) if stages.is_split => {
+                let (room, full) = paths.room(now, most);
+                sending.sender.pass_by(paths.subflows(full));
+                room
+            }
+            _ => sending.egress.as_mut()?.queue.room(now, most),
+        };
+        if room.is_none() {
+            wake_when_room(now, sending, &self.shared, fabric);
+        }
+        room
     }
 
     /// Hands down a segment, if everybody allows one: the virtual switch, the NIC's queue, the
@@ -99,16 +142,16 @@ impl Hosts {
         &mut self,
         now: Time,
         slot: u32,
-        stages: Stages,
+        stages: Conditions,
         fabric: &mut Fabric,
     ) -> bool {
-        let Some(most) = self.most(now, slot, stages.is_switched, fabric) else { return false };
-        let sending = self.senders.at(slot);
-        let Some(egress) = &mut sending.egress else { return false };
-        let Some(room) = egress.queue.room(now, most) else {
-            wake_when_room(sending, &self.shared, fabric);
-            return false;
+        let most = match stages.is_by_packets {
+            true => Some(self.shared.mss),
+            false => self.most(now, slot, stages.is_switched, fabric),
         };
+        let Some(most) = most else { return false };
+        let Some(room) = self.room(now, slot, stages, most, fabric) else { return false };
+        let sending = self.senders.at(slot);
         let room = if sending.sender.is_probing() { self.shared.mss } else { room };
         if stages.is_marked
             && let Some(left) = self.send_instead(now, slot, room, fabric)
@@ -122,29 +165,62 @@ impl Hosts {
             None
         };
         let (sending, shared) = (self.senders.at(slot), &*self.shared);
+        if let Some(nic) = self.nic_senders.get_mut(sending.host as usize) {
+            sending.sender.shares_nic(1 + nic.count(now));
+        }
         let Some(mut out) = sending.sender.poll_send(now, room, &shared.transport) else {
+            if stages.is_split {
+                wake_when_room(now, sending, shared, fabric);
+            }
             return false;
         };
         if leave.is_some_and(|leave| leave.mark) && out.ecn == Ecn::Ect {
             out.ecn = Ecn::Ce;
         }
-        let (mut first, cut) = (first_packet(now, slot, sending, &out), shared.cut_of(&out));
-        let host = leaves_by(now, sending, (shared, cut), (&mut first, out.len));
+        self.hand_down(now, slot, stages, out, leave, fabric);
+        true
+    }
+
+    /// A segment of a connection goes through the stages to its NIC.
+    fn hand_down(
+        &mut self,
+        now: Time,
+        slot: u32,
+        stages: Conditions,
+        out: Outgoing,
+        leave: Option<Leave>,
+        fabric: &mut Fabric,
+    ) {
+        let (sending, shared) = (self.senders.at(slot), &*self.shared);
+        let mut first = first_packet(now, slot, sending, &out);
+        let cut = shared.cut_of(&out);
+        let host = leaves_by(now, sending, shared, &out, &mut first);
         let segment = Segment { first, len: out.len };
         let (node, mut link) = at_host!(self, host, fabric);
-        let Some(egress) = &mut sending.egress else { return false };
+        let egress = match (&mut sending.paths, &mut sending.egress) {
+            (Some(paths), _) if stages.is_split => paths.egress(out.mapping),
+            _ if stages.is_scheduled => &mut self.messages[host as usize].egress,
+            (_, Some(egress)) => egress,
+            _ => return,
+        };
         let stream = Written(&sending.sender, &shared.transport);
         link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
         link.collects = out.collects_telemetry();
-        node.send_staged(now, egress, &stream, segment, leave.as_ref(), cut, &mut link);
+        let departs =
+            node.send_staged(now, egress, &stream, segment, leave.as_ref(), cut, &mut link);
         if leave.is_some_and(|leave| leave.reduce) {
             sending.sender.reduce(now, &shared.transport);
         }
+        if stages.is_by_packets
+            && !stages.is_scheduled
+            && let Some(nic) = self.nic_senders.get_mut(host as usize)
+        {
+            nic.joins(departs);
+        }
         self.note_departures(fabric);
-        if self.shared.is_metered {
+        if self.shared.is_metered && stages.is_switched {
             self.handed_down(now, slot, out.len, fabric);
         }
-        true
     }
 
     /// Asks a host's limits about the transport's next segment, of at most `room` bytes. `None`:
@@ -217,7 +293,7 @@ impl Hosts {
         let sending = self.senders.at(slot);
         let standing = Standing {
             una: sending.sender.acked(),
-            nxt: sending.sender.sent(),
+            nxt: sending.sender.sent_in_order(),
             more: sending.sender.would_send(&self.shared.transport) || sending.sender.is_held(),
             recovering: sending.sender.is_recovering(),
         };
@@ -242,8 +318,9 @@ impl Hosts {
         let shared = &*self.shared;
         let sending = self.senders.at(slot);
         let out = sending.sender.forced(forced.seq, forced.len, &shared.transport)?;
-        let (mut first, cut) = (first_packet(now, slot, sending, &out), shared.cut_of(&out));
-        let host = leaves_by(now, sending, (shared, cut), (&mut first, out.len));
+        let mut first = first_packet(now, slot, sending, &out);
+        let cut = shared.cut_of(&out);
+        let host = leaves_by(now, sending, shared, &out, &mut first);
         let segment = Segment { first, len: out.len };
         let class = Some(sending.opening.class);
         let (node, mut link) = at_host!(self, host, fabric);

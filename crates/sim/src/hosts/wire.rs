@@ -12,7 +12,7 @@ use millpond_core::packet::{Side, Telemetry};
 use millpond_core::{Packets, Sack};
 
 /// A segment's last packet leaves its host.
-pub(super) struct Departed {
+pub(crate) struct Departed {
     slot: u32,
     flow: FlowId,
     at: Time,
@@ -36,24 +36,24 @@ pub struct PollRecord {
 }
 
 /// One host's link, timers and packets.
-pub(super) struct Link<'a> {
-    pub(super) fabric: &'a mut Fabric,
-    pub(super) shared: &'a Shared,
-    pub(super) departed: &'a mut Vec<Departed>,
-    pub(super) polls: &'a mut Vec<PollRecord>,
+pub(crate) struct Link<'a> {
+    pub(crate) fabric: &'a mut Fabric,
+    pub(crate) shared: &'a Shared,
+    pub(crate) departed: &'a mut Vec<Departed>,
+    pub(crate) polls: &'a mut Vec<PollRecord>,
     /// The host, by number in the partition and in the network.
-    pub(super) host: u32,
-    pub(super) id: HostId,
-    pub(super) out: u32,
+    pub(crate) host: u32,
+    pub(crate) id: HostId,
+    pub(crate) out: u32,
     /// The SACK that the next packet carries.
-    pub(super) sack: Option<&'a Sack>,
+    pub(crate) sack: Option<&'a Sack>,
     /// Of a subflow: where the packets belong in the stream, and the offset in the subflow at which
     /// that is so.
-    pub(super) mapping: Option<(Mapping, u64)>,
+    pub(crate) mapping: Option<(Mapping, u64)>,
     /// Of a queue pair's data: switches write on it.
-    pub(super) collects: bool,
+    pub(crate) collects: bool,
     /// Of a queue pair's answer: what they have written on the data that it answers.
-    pub(super) written: Side,
+    pub(crate) written: Side,
 }
 
 /// A host's node and its [`Link`].
@@ -77,7 +77,7 @@ macro_rules! at_host {
         (node, link)
     }};
 }
-pub(super) use at_host;
+pub(crate) use at_host;
 
 impl Link<'_> {
     #[cold]
@@ -250,14 +250,9 @@ impl Hosts {
         let (node, mut link) = at_host!(self, host, fabric);
         node.on_pause(now, frame, &mut link);
         self.note_departures(fabric);
-        self.pull(now, host, fabric);
-    }
-
-    /// A segment that a limit held back is due.
-    fn on_release(&mut self, now: Time, host: u32, order: u32, fabric: &mut Fabric) {
-        let (node, mut link) = at_host!(self, host, fabric);
-        node.on_release(now, order, &mut link);
-        self.note_departures(fabric);
+        if !self.hosts[host as usize].round.is_empty() {
+            self.pull(now, host, fabric);
+        }
     }
 
     /// An event of a host is due.
@@ -278,49 +273,18 @@ impl Hosts {
     /// A stage of a host's node asked to be called now.
     fn on_call(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
         match call {
-            Call::Ready => self.on_nic_ready(now, host, fabric),
-            Call::Room(flow) => self.on_nic_room(now, flow, fabric),
-            Call::Order(flow) => self.on_ordering_timer(now, host, flow, fabric),
-            Call::Release(segment) => self.on_release(now, host, segment, fabric),
-            Call::Poll(_) | Call::Held(_) | Call::Worked(_) => {
-                self.on_receive(now, host, call, fabric)
-            }
-            Call::Switch(_) | Call::Application(_) | Call::Overlay => {
-                self.on_switch(now, host, call, fabric)
-            }
+            Call::Room(flow) => return self.on_nic_room(now, flow, fabric),
+            Call::Ready => return self.on_nic_ready(now, host, fabric),
+            _ => {}
         }
-    }
-
-    /// A poll, the timer of what receive offload holds, or the end of a core's work.
-    fn on_receive(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
-        let (node, mut link) = at_host!(self, host, fabric);
-        match call {
-            Call::Poll(ring) => node.on_poll(now, ring, &mut link),
-            Call::Held(ring) => node.on_held(now, ring, &mut link),
-            Call::Worked(core) => node.on_worked(core),
-            _ => unreachable!("a call of receive rings"),
-        }
-        self.hand_up(now, host, fabric);
-    }
-
-    /// Something is due in a host's virtual switch.
-    #[inline(never)]
-    fn on_switch(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
         let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
-        let has_news = node.on_switch(now, call, &mut ends, &mut link);
+        let has_news = node.on_call(now, call, &mut ends, &mut link);
+        self.note_departures(fabric);
         self.hand_up(now, host, fabric);
         if has_news {
             self.obey(now, host, fabric);
         }
-    }
-
-    /// An ordering buffer has held a packet long enough, unless the gap has filled since.
-    fn on_ordering_timer(&mut self, now: Time, host: u32, flow: FlowId, fabric: &mut Fabric) {
-        let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
-        let (node, mut link) = at_host!(self, host, fabric);
-        node.on_order(now, flow, &mut ends, &mut link);
-        self.hand_up(now, host, fabric);
     }
 
     /// A packet has arrived at a host that has stages for it.
@@ -345,7 +309,7 @@ impl Hosts {
 
     /// Notifies flows that their segments leave, and wakes those that wait for it.
     #[inline]
-    pub(super) fn note_departures(&mut self, fabric: &mut Fabric) {
+    pub(crate) fn note_departures(&mut self, fabric: &mut Fabric) {
         if !self.departed.is_empty() {
             self.note_all_departures(fabric);
         }

@@ -137,66 +137,34 @@ impl<F> Arrival<F> {
     }
 }
 
-/// Why a segment was released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cause {
-    /// A packet that begins nothing: without payload, with a flag that must not wait, or whole
-    /// already.
-    Single,
-    /// Stock: its flow's next packet did not continue it.
-    Ejected,
-    /// Stock: a short packet or a flag has ended it.
-    Complete,
-    /// Stock: the oldest of a full bucket.
-    Oldest,
-    /// Stock: the poll ended.
-    PollEnd,
-    /// Presto's case 1, same flowcell: in order, or a loss that the transport must see at once.
-    SameCell,
-    /// Case 2, a newer flowcell that begins before what is expected: a retransmission.
-    Overlap,
-    /// Case 3, a newer flowcell that begins with what is expected.
-    InOrder,
-    /// Case 4, a newer flowcell beyond a gap that did not fill in time.
-    Timeout,
-    /// Case 5, an older flowcell: late, or a retransmission.
-    Older,
-    /// Presto: more was held than may be; or a packet that must not wait (SYN, RST, URG) came
-    /// behind it.
-    Forced,
-}
-
-impl Cause {
-    /// Every cause, in the order of the reports.
-    pub const ALL: [Cause; 11] = [
-        Cause::Single,
-        Cause::Ejected,
-        Cause::Complete,
-        Cause::Oldest,
-        Cause::PollEnd,
-        Cause::SameCell,
-        Cause::Overlap,
-        Cause::InOrder,
-        Cause::Timeout,
-        Cause::Older,
-        Cause::Forced,
-    ];
-    /// The name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Single => "single",
-            Cause::Ejected => "ejected",
-            Cause::Complete => "complete",
-            Cause::Oldest => "oldest",
-            Cause::PollEnd => "poll-end",
-            Cause::SameCell => "same-cell",
-            Cause::Overlap => "overlap",
-            Cause::InOrder => "in-order",
-            Cause::Timeout => "timeout",
-            Cause::Older => "older",
-            Cause::Forced => "forced",
-        }
+crate::named! {
+    /// Why a segment was released.
+    #[repr(u8)]
+    pub enum Cause {
+        /// A packet that begins nothing: without payload, with a flag that must not wait, or whole
+        /// already.
+        Single = "single",
+        /// Stock: its flow's next packet did not continue it.
+        Ejected = "ejected",
+        /// Stock: a short packet or a flag has ended it.
+        Complete = "complete",
+        /// Stock: the oldest of a full bucket.
+        Oldest = "oldest",
+        /// Stock: the poll ended.
+        PollEnd = "poll-end",
+        /// Presto's case 1, same flowcell: in order, or a loss that the transport must see at once.
+        SameCell = "same-cell",
+        /// Case 2, a newer flowcell that begins before what is expected: a retransmission.
+        Overlap = "overlap",
+        /// Case 3, a newer flowcell that begins with what is expected.
+        InOrder = "in-order",
+        /// Case 4, a newer flowcell beyond a gap that did not fill in time.
+        Timeout = "timeout",
+        /// Case 5, an older flowcell: late, or a retransmission.
+        Older = "older",
+        /// Presto: more was held than may be; or a packet that must not wait (SYN, RST, URG) came
+        /// behind it.
+        Forced = "forced",
     }
 }
 

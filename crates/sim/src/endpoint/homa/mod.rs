@@ -9,6 +9,7 @@
 //!
 //! | file | what it follows |
 //! |---|---|
+//! | `host` | what a host has of its messages beside their connections |
 //! | `sender` | a message that goes out: what may be sent, what is asked for again, PING |
 //! | `receiver` | a message that comes in: what has come, what is granted, RESEND |
 //! | `schedule` | a receiving host's grants: SRPT, a message a peer, overcommitment (§3.3, §3.5) |
@@ -24,6 +25,7 @@
 //! Invariant: a byte is delivered once; a message that is not done has a timer at one end at least
 //! until it is given up.
 
+mod host;
 mod outbox;
 mod receiver;
 mod schedule;
@@ -31,10 +33,11 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use host::{COUNTED, Messages};
 pub use outbox::{NIC_PACKETS, Outbox};
-pub use receiver::{Came, Receiver, Stands};
+pub use receiver::Receiver;
 pub use schedule::Schedule;
-pub use sender::{Asked, Sender};
+pub use sender::{Asked, Piece, Sender};
 
 use millpond_core::congestion::HomaParams;
 use millpond_core::packet::{PRIORITIES, homa};

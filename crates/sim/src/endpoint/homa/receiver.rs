@@ -13,8 +13,10 @@
 
 use super::Config;
 use super::sender::Asked;
-use millpond_core::Time;
+use crate::endpoint::{AckOut, Arrived, Beside, Receives};
+use millpond_core::packet::{Body, Packet};
 use millpond_core::ranges::Ranges;
+use millpond_core::{Mapping, Time};
 
 /// The kind of a piece that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub enum Stands {
 }
 
 /// A connection's receiving end: its present message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// Its number; before the first nothing is known of any.
     number: u16,
@@ -72,34 +74,12 @@ pub struct Receiver {
 impl Receiver {
     /// Nothing received, of a connection that follows Homa transport `which`.
     pub fn new(which: u8) -> Receiver {
-        Receiver {
-            number: 0,
-            length: 0,
-            received: Ranges::default(),
-            bytes: 0,
-            next: 0,
-            granted: 0,
-            priority: 0,
-            is_known: false,
-            before: 0,
-            silences: 0,
-            asks: false,
-            deadline: Time::MAX,
-            aborted: 0,
-            which,
-        }
+        Receiver { deadline: Time::MAX, which, ..Receiver::default() }
     }
 
     /// The common part of all like it.
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
-    }
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-    /// The first byte of the present message that is missing.
-    pub fn received(&self) -> u64 {
-        u64::from(self.next)
     }
     /// Bytes delivered in order, of all messages.
     pub fn delivered(&self) -> u64 {
@@ -117,13 +97,8 @@ impl Receiver {
     pub fn number(&self) -> u16 {
         self.number
     }
-    /// Times that a message was given up.
-    pub fn aborted(&self) -> u32 {
-        self.aborted
-    }
-
     /// A piece: `len` bytes from `offset` on of message `number`, which has `length`.
-    pub fn on_data(
+    pub fn on_piece(
         &mut self,
         now: Time,
         (number, length): (u16, u32),
@@ -226,10 +201,68 @@ impl Receiver {
         all
     }
 
-    /// Time has come to `now`; does nothing before the deadline.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+    /// Whether the message is given up, so that it takes no turn of others.
+    pub fn is_given_up(&self, cfg: &[Config]) -> bool {
+        self.deadline == Time::MAX
+            && self.config(cfg).abort_after.is_some_and(|(count, _)| self.silences >= count)
+    }
+
+    fn heard(&mut self, now: Time, cfg: &Config) {
+        self.silences = 0;
+        self.deadline = now.saturating_add(cfg.resend_interval);
+    }
+}
+
+impl Receives for Receiver {
+    type Config = [Config];
+
+    fn on_packet(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        slot: u32,
+        cfg: &[Config],
+    ) -> (Option<Arrived>, Option<Beside>) {
+        match packet.body {
+            Body::HomaData { offset, length, number, .. } => {
+                let is_ahead = offset > self.next;
+                let piece = (offset, u32::from(packet.payload));
+                let came = self.on_piece(now, (number, length), piece, cfg);
+                let out_of_order = is_ahead && came == Came::Part;
+                let arrived = Arrived { out_of_order, ..Arrived::so_far(self.delivered()) };
+                let done = Body::Done { slot, number };
+                (Some(arrived), (came != Came::Part).then(|| Beside::new(now, done)))
+            }
+            Body::Ping { number, .. } => {
+                let body = match self.stands(number) {
+                    Stands::Done => Body::Done { slot, number },
+                    Stands::Unknown => Body::Unknown { slot, number },
+                    Stands::Granted { upto, priority } => {
+                        Body::Grant { upto, slot, number, priority }
+                    }
+                };
+                (None, Some(Beside::new(now, body)))
+            }
+            Body::Busy { number, .. } => {
+                self.on_busy(now, number, cfg);
+                (None, None)
+            }
+            _ => (None, None),
+        }
+    }
+
+    /// The first byte of the present message that is missing.
+    fn expected(&self, _: Option<Mapping>) -> u64 {
+        u64::from(self.next)
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<(AckOut, Option<u8>)> {
         if now < self.deadline {
-            return;
+            return None;
         }
         let cfg = self.config(cfg);
         if self.bytes >= self.granted {
@@ -243,16 +276,10 @@ impl Receiver {
             self.asks = true;
             self.deadline = now.saturating_add(cfg.resend_interval);
         }
+        None
     }
 
-    /// Whether the message is given up, so that it takes no turn of others.
-    pub fn is_given_up(&self, cfg: &[Config]) -> bool {
-        self.deadline == Time::MAX
-            && self.config(cfg).abort_after.is_some_and(|(count, _)| self.silences >= count)
-    }
-
-    fn heard(&mut self, now: Time, cfg: &Config) {
-        self.silences = 0;
-        self.deadline = now.saturating_add(cfg.resend_interval);
+    fn aborted(&self) -> u32 {
+        self.aborted
     }
 }

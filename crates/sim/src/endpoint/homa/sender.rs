@@ -15,9 +15,12 @@
 //! set.
 
 use super::Config;
-use crate::endpoint::{Counters, Outgoing, Standing};
-use millpond_core::Time;
+use crate::endpoint::{
+    Beside, Counters, Endpoint, Form, Incoming, Limited, Marked, Outgoing, Standing,
+};
+use millpond_core::packet::{Body, Packet};
 use millpond_core::ranges::Ranges;
+use millpond_core::{Ecn, Time};
 
 /// A piece of a message, for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,15 @@ pub struct Piece {
     pub priority: u8,
 }
 
+impl Piece {
+    /// Makes a packet one of the message's.
+    pub fn write(&self, packet: &mut Packet, slot: u32) {
+        let Piece { offset, length, number, priority, .. } = *self;
+        packet.body = Body::HomaData { offset, length, slot, number };
+        packet.class = packet.class.with_priority(priority);
+    }
+}
+
 /// The range that a RESEND asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -48,7 +60,7 @@ pub struct Asked {
 }
 
 /// A connection's sending end: its present message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sender {
     /// Its number; the first is 0.
     number: u16,
@@ -86,37 +98,11 @@ impl Sender {
     pub fn new(which: u8) -> Sender {
         Sender {
             number: u16::MAX,
-            length: 0,
-            sent: 0,
-            top: 0,
-            granted: 0,
-            priority: 0,
-            again: Ranges::default(),
-            again_priority: 0,
             is_done: true,
-            is_given_up: false,
-            before: 0,
-            written: 0,
-            heard_at: Time::ZERO,
             ping_at: Time::MAX,
-            pings: false,
             deadline: Time::MAX,
-            retransmitted: 0,
-            timeouts: 0,
-            aborted: 0,
             which,
-        }
-    }
-
-    /// The application writes a message, which begins when the receiver has the one before it.
-    pub fn write(&mut self, _now: Time, bytes: u64) {
-        self.written += bytes;
-    }
-
-    /// The application has received the answer to its last message, which has therefore arrived.
-    pub fn is_answered(&mut self) {
-        if self.sent == self.length && self.rest() == 0 {
-            self.is_done = true;
+            ..Sender::default()
         }
     }
 
@@ -144,78 +130,13 @@ impl Sender {
     fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-    /// Packets leave by the host's [`Outbox`](super::Outbox), and no other way.
-    pub fn poll_send(&mut self, _: Time, _: u32, _: &[Config]) -> Option<Outgoing> {
-        None
-    }
-    pub fn would_send(&self, _: &[Config]) -> bool {
-        self.urgency().is_some()
-    }
-    /// Round trips are not measured.
-    pub fn on_rtt(&mut self, _: Time, _: &[Config]) {}
-    pub fn srtt(&self) -> Time {
-        Time::ZERO
-    }
-    /// Its retransmission timer is the receiver's.
-    pub fn rto(&self) -> Time {
-        Time::ZERO
-    }
-    /// Bytes of messages that are done.
-    pub fn acked(&self) -> u64 {
-        self.before + if self.is_done { u64::from(self.length) } else { 0 }
-    }
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-    pub fn is_done(&self) -> bool {
-        self.written > 0 && self.acked() == self.written
-    }
-    pub fn counters(&self) -> Counters {
-        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
-    }
-    /// Messages given up.
-    pub fn aborted(&self) -> u32 {
-        self.aborted
-    }
     /// The present message's number.
     pub fn number(&self) -> u16 {
         self.number
     }
-    /// Bytes sent of all that was written.
-    pub fn sent(&self) -> u64 {
-        self.before + u64::from(self.top)
-    }
-
-    /// The bytes that may be sent stand for the window.
-    pub fn standing(&self, _: &[Config]) -> Standing {
-        let is_open = !self.is_done && self.again.is_empty();
-        Standing {
-            state: if is_open || self.is_done { "open" } else { "recovery" },
-            cwnd: u64::from(self.granted),
-            ssthresh: u64::MAX,
-            in_flight: if self.is_done { 0 } else { u64::from(self.top) },
-            law: Vec::new(),
-        }
-    }
-
-    /// How urgent its next piece is, smaller first; `None`: there is none. A piece that is sent
-    /// again comes before all else; then it is the bytes that are left to send (SRPT).
-    pub fn urgency(&self) -> Option<u64> {
-        if self.is_done || self.is_given_up {
-            None
-        } else if !self.again.is_empty() {
-            Some(0)
-        } else {
-            (self.sent < self.granted).then(|| u64::from(self.length - self.sent))
-        }
-    }
-
-    /// The next piece, whose urgency is [`Sender::urgency`].
+    /// The next piece, whose urgency is [`Endpoint::urgency`].
     pub fn next(&mut self, now: Time, cfg: &[Config]) -> Option<Piece> {
-        self.urgency()?;
+        self.urgency_still()?;
         let cfg = self.config(cfg);
         let (offset, len, priority) = match self.again.first() {
             Some((from, to)) => {
@@ -280,13 +201,6 @@ impl Sender {
         is_about
     }
 
-    /// Its flow was held for so long, and its timer stood still.
-    pub fn thaw(&mut self, held: Time) {
-        for at in [&mut self.heard_at, &mut self.ping_at, &mut self.deadline] {
-            *at = at.saturating_add(held);
-        }
-    }
-
     /// The message is there.
     pub fn on_done(&mut self, now: Time, number: u16, cfg: &[Config]) {
         if !self.is_about(number) {
@@ -319,13 +233,99 @@ impl Sender {
         std::mem::take(&mut self.pings)
     }
 
-    /// Time has come to `now`; does nothing before the deadline.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+    /// The receiver has been heard of.
+    fn heard(&mut self, now: Time, cfg: &Config) {
+        self.heard_at = now;
+        self.ping_at = now.saturating_add(cfg.ping_after);
+        self.arm(cfg);
+    }
+
+    fn arm(&mut self, cfg: &Config) {
+        let abort =
+            cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
+        self.deadline = self.ping_at.min(abort);
+    }
+}
+
+impl Endpoint for Sender {
+    type Config = [Config];
+
+    /// The application writes a message, which begins when the receiver has the one before it.
+    fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// The last message has been answered, and so has arrived.
+    fn write_next(&mut self, now: Time, bytes: u64) {
+        if self.sent == self.length && self.rest() == 0 {
+            self.is_done = true;
+        }
+        self.write(now, bytes);
+    }
+
+    fn poll_send(&mut self, now: Time, _: u32, cfg: &[Config]) -> Option<Outgoing> {
+        let piece = self.next(now, cfg)?;
+        let form = Form::Homa(piece);
+        let segment = Outgoing::new(0, piece.len, Ecn::NotEct);
+        Some(Outgoing { retransmission: piece.is_again, form, ..segment })
+    }
+
+    fn would_send(&self, _: &[Config]) -> bool {
+        self.urgency_still().is_some()
+    }
+
+    fn beside(&mut self, now: Time, slot: u32, _: &[Config]) -> Option<Beside> {
+        let ping = Body::Ping { slot, number: self.number };
+        self.takes_ping().then(|| Beside::new(now, ping))
+    }
+
+    fn urgency(&mut self, now: Time, cfg: &[Config]) -> Option<u64> {
+        self.begin(now, cfg);
+        self.urgency_still()
+    }
+
+    /// How urgent its next piece is, smaller first; `None`: there is none. A piece that is sent
+    /// again comes before all else; then it is the bytes that are left to send (SRPT).
+    fn urgency_still(&self) -> Option<u64> {
+        if self.is_done || self.is_given_up {
+            None
+        } else if !self.again.is_empty() {
+            Some(0)
+        } else {
+            (self.sent < self.granted).then(|| u64::from(self.length - self.sent))
+        }
+    }
+
+    fn on_packet(&mut self, now: Time, incoming: &Incoming, cfg: &[Config]) -> Option<Body> {
+        let slot = incoming.packet.peer;
+        match incoming.packet.body {
+            Body::Grant { upto, number, priority, .. } => {
+                self.on_grant(now, number, upto, priority, cfg)
+            }
+            Body::Resend { from, len, number, priority, .. } => {
+                let is_busy = match incoming.is_frozen {
+                    true => self.puts_off(now, number, cfg),
+                    false => self.on_resend(now, number, Asked { from, len, priority }, cfg),
+                };
+                return is_busy.then_some(Body::Busy { slot, number });
+            }
+            Body::Done { number, .. } => self.on_done(now, number, cfg),
+            Body::Unknown { number, .. } => self.on_unknown(now, number, cfg),
+            _ => {}
+        }
+        None
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) {
         if now < self.deadline {
             return;
         }
         let cfg = self.config(cfg);
-        if self.urgency().is_some() {
+        if self.urgency_still().is_some() {
             // Its host has shorter messages to send: it has not been silent for want of an answer.
             self.heard(now, cfg);
         } else if cfg
@@ -343,16 +343,46 @@ impl Sender {
         }
     }
 
-    /// The receiver has been heard of.
-    fn heard(&mut self, now: Time, cfg: &Config) {
-        self.heard_at = now;
-        self.ping_at = now.saturating_add(cfg.ping_after);
-        self.arm(cfg);
+    fn thaw(&mut self, _: Time, held: Time) {
+        for at in [&mut self.heard_at, &mut self.ping_at, &mut self.deadline] {
+            *at = at.saturating_add(held);
+        }
     }
 
-    fn arm(&mut self, cfg: &Config) {
-        let abort =
-            cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
-        self.deadline = self.ping_at.min(abort);
+    /// Bytes of messages that are done.
+    fn acked(&self) -> u64 {
+        self.before + if self.is_done { u64::from(self.length) } else { 0 }
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn sent(&self) -> u64 {
+        self.before + u64::from(self.top)
+    }
+
+    fn aborted(&self) -> u32 {
+        self.aborted
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+
+    /// The bytes that may be sent stand for the window.
+    fn standing(&self, _: &[Config]) -> Standing {
+        let is_open = !self.is_done && self.again.is_empty();
+        Standing {
+            state: if is_open || self.is_done { "open" } else { "recovery" },
+            cwnd: u64::from(self.granted),
+            ssthresh: u64::MAX,
+            in_flight: if self.is_done { 0 } else { u64::from(self.top) },
+            law: Vec::new(),
+        }
     }
 }
+
+impl Limited for Sender {}
+
+impl Marked for Sender {}

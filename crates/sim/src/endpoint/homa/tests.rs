@@ -3,8 +3,10 @@
 //!
 //! After every event it asserts what must always hold.
 
+use super::receiver::{Came, Stands};
 use super::sender::Piece;
 use super::*;
+use crate::endpoint::{Endpoint, Receives};
 use millpond_core::Time;
 use millpond_core::ranges::Ranges;
 use millpond_scenario::Scenario;
@@ -130,7 +132,7 @@ impl Pipe {
             Event::Data(piece) => {
                 let Piece { number, length, offset, len, .. } = piece;
                 let before = self.receiver.delivered();
-                let came = self.receiver.on_data(now, (number, length), (offset, len), &cfg);
+                let came = self.receiver.on_piece(now, (number, length), (offset, len), &cfg);
                 assert!(self.receiver.delivered() >= before, "what is delivered stays so");
                 self.delivered = self.receiver.delivered();
                 self.came
@@ -170,7 +172,7 @@ impl Pipe {
     fn run(&mut self, until: Time) {
         loop {
             let arrives = self.events.keys().next().map_or(Time::MAX, |key| key.0);
-            let nic = if self.sender.urgency().is_some() {
+            let nic = if self.sender.urgency_still().is_some() {
                 self.free_at.max(self.now)
             } else {
                 Time::MAX
@@ -384,8 +386,8 @@ fn messages_of_a_connection_follow_each_other() {
     pipe.run(Time::from_us(50));
     assert!(!pipe.sender.is_done());
     // The next message waits until the answer to the first has come by another connection.
-    pipe.sender.is_answered();
-    pipe.write(25_000);
+    pipe.sender.write_next(pipe.now, 25_000);
+    pipe.pump();
     pipe.run(Time::from_us(80));
     let late =
         Piece { number: 0, length: 3_000, offset: 0, len: 1_000, is_again: true, priority: 7 };
@@ -404,9 +406,9 @@ fn a_flow_of_more_than_a_message_is_several() {
     let bytes = (1u64 << 32) + 5;
     sender.write(Time::ZERO, bytes);
     sender.begin(Time::ZERO, &cfg);
-    assert_eq!((sender.number(), sender.urgency()), (0, Some(u64::from(u32::MAX))));
+    assert_eq!((sender.number(), sender.urgency_still()), (0, Some(u64::from(u32::MAX))));
     sender.on_done(Time::from_us(1), 0, &cfg);
-    assert_eq!((sender.number(), sender.urgency(), sender.is_done()), (1, Some(6), false));
+    assert_eq!((sender.number(), sender.urgency_still(), sender.is_done()), (1, Some(6), false));
     sender.on_done(Time::from_us(2), 1, &cfg);
     assert!(sender.is_done() && sender.acked() == bytes);
 }

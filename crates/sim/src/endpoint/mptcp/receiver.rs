@@ -8,7 +8,7 @@
 //! Invariant: each byte of the stream is delivered once and in order, whatever subflows repeat.
 
 use super::{Config, tcp};
-use crate::endpoint::{AckOut, Arrived, DataIn};
+use crate::endpoint::{AckOut, Arrived, DataIn, Receives};
 use millpond_core::ranges::Ranges;
 use millpond_core::{Mapping, Time};
 
@@ -31,27 +31,21 @@ impl Receiver {
         Receiver { subflows: subflows.into(), next: 0, held: Ranges::default(), which }
     }
 
+    #[cfg(test)]
     pub fn received(&self) -> u64 {
         self.next
     }
+}
 
-    /// The next byte that the packet's subflow expects.
-    pub fn expected(&self, mapping: Mapping) -> u64 {
-        self.subflows.get(usize::from(mapping.subflow)).map_or(0, tcp::Receiver::received)
-    }
+impl Receives for Receiver {
+    type Config = [Config];
 
-    pub fn deadline(&self) -> Time {
-        self.subflows.iter().map(tcp::Receiver::deadline).min().unwrap_or(Time::MAX)
-    }
-
-    /// Order is that of the subflow's bytes: that subflows overtake each other is what they are
-    /// for.
-    pub fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
+    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
         let cfg = &cfg[usize::from(self.which)].tcp;
-        let nothing = Arrived { in_order_upto: self.next, out_of_order: false, acks: [None, None] };
+        let nothing = Arrived::so_far(self.next);
         let Some(Mapping { subflow, data }) = p.mapping else { return nothing };
         let Some(own) = self.subflows.get_mut(usize::from(subflow)) else { return nothing };
-        let arrived = own.on_data(now, p.seq, p.len, p.ce, p.cwr, p.stamp, cfg);
+        let arrived = own.on_data(now, p, cfg);
         let (from, to) = (data.max(self.next), data + u64::from(p.len));
         if from == self.next {
             self.next = to.max(self.next);
@@ -65,11 +59,19 @@ impl Receiver {
         Arrived { in_order_upto: self.next, ..arrived }
     }
 
-    /// One acknowledgement at a time, and the subflow's number; the deadline reports the next.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<(AckOut, u8)> {
+    fn expected(&self, mapping: Option<Mapping>) -> u64 {
+        let subflow = usize::from(mapping.unwrap_or_default().subflow);
+        self.subflows.get(subflow).map_or(0, |subflow| subflow.expected(None))
+    }
+
+    fn deadline(&self) -> Time {
+        self.subflows.iter().map(tcp::Receiver::deadline).min().unwrap_or(Time::MAX)
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) -> Option<(AckOut, Option<u8>)> {
         let cfg = &cfg[usize::from(self.which)].tcp;
         let due = self.subflows.iter().position(|subflow| subflow.deadline() <= now)?;
-        let ack = self.subflows[due].on_timer(now, cfg)?;
-        Some((ack, due as u8))
+        let (ack, _) = self.subflows[due].on_timer(now, cfg)?;
+        Some((ack, Some(due as u8)))
     }
 }

@@ -13,7 +13,7 @@
 //! that a subflow was given is sent.
 
 use super::{Config, tcp};
-use crate::endpoint::{AckIn, Counters, Outgoing, Standing};
+use crate::endpoint::{AckIn, Counters, Endpoint, Limited, Marked, Outgoing, Standing};
 use millpond_core::congestion::Path;
 use millpond_core::{Mapping, Time};
 use std::collections::VecDeque;
@@ -99,102 +99,9 @@ impl Sender {
         }
     }
 
-    pub fn write(&mut self, _now: Time, bytes: u64) {
-        self.written += bytes;
-    }
-    /// Subflows, as bits, that send nothing until they are left out of here.
-    pub fn pass_by(&mut self, subflows: u64) {
-        self.full = subflows;
-    }
     fn has_room(&self, subflow: u8) -> bool {
         self.full >> subflow & 1 == 0
     }
-    pub fn thaw(&mut self, now: Time, held: Time) {
-        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.thaw(now, held));
-        self.deadline =
-            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
-    }
-    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-    pub fn acked(&self) -> u64 {
-        self.acked
-    }
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-    /// Bytes sent, the first byte never sent.
-    pub fn sent(&self) -> u64 {
-        self.next
-    }
-    pub fn is_done(&self) -> bool {
-        self.acked == self.written && self.written > 0
-    }
-    /// The smoothed round-trip time of the subflow that is asked first.
-    pub fn srtt(&self) -> Time {
-        self.nearest().srtt()
-    }
-    pub fn rto(&self) -> Time {
-        self.nearest().rto()
-    }
-    pub fn on_rtt(&mut self, rtt: Time, cfg: &[Config]) {
-        self.subflows[0].tcp.on_rtt(rtt, &cfg[usize::from(self.which)].tcp);
-    }
-
-    /// Summed over the subflows.
-    pub fn counters(&self) -> Counters {
-        let mut sum = Counters { retransmitted: 0, timeouts: 0 };
-        for subflow in &self.subflows {
-            let its = subflow.tcp.counters();
-            sum.retransmitted += its.retransmitted;
-            sum.timeouts += its.timeouts;
-        }
-        sum
-    }
-
-    /// Windows are summed over the subflows; the state is that of the one that is worst off.
-    pub fn standing(&self, cfg: &[Config]) -> Standing {
-        let cfg = &cfg[usize::from(self.which)].tcp;
-        let mut sum = self.subflows[0].tcp.standing(cfg);
-        let worse = ["open", "disorder", "recovery", "loss"];
-        let rank = |state: &str| worse.iter().position(|other| *other == state);
-        for subflow in &self.subflows[1..] {
-            let its = subflow.tcp.standing(cfg);
-            if subflow.tcp.is_open() {
-                sum.cwnd += its.cwnd;
-                sum.ssthresh = sum.ssthresh.saturating_add(its.ssthresh);
-                sum.in_flight += its.in_flight;
-                if rank(its.state) > rank(sum.state) {
-                    sum.state = its.state;
-                }
-            }
-        }
-        sum
-    }
-
-    /// Whether a subflow has something of its own to send, or could have room for more of the
-    /// stream: it may turn out to be too little.
-    pub fn would_send(&self, cfg: &[Config]) -> bool {
-        let cfg = &cfg[usize::from(self.which)];
-        let more = self.next < self.written || !self.again.is_empty();
-        let could = |subflow: &Subflow| {
-            subflow.tcp.would_send(&cfg.tcp) || (more && subflow.tcp.has_room(&cfg.tcp))
-        };
-        self.rest.is_some() || self.subflows.iter().any(could)
-    }
-
-    /// First the segments that a subflow has to send of its own (repairs, SYNs); then reinjections;
-    /// then new data.
-    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
-        let cfg = &cfg[usize::from(self.which)];
-        let out = self.next_segment(now, max_len, cfg);
-        self.deadline =
-            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
-        out
-    }
-
     fn next_segment(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         if let Some(rest) = self.rest.take() {
             return Some(self.map(rest));
@@ -303,7 +210,55 @@ impl Sender {
         out
     }
 
-    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &[Config]) {
+    /// The subflow that the scheduler asks first among those that are open.
+    fn nearest(&self) -> &tcp::Sender {
+        let open = |n: &&u8| self.subflows[usize::from(**n)].tcp.srtt() > Time::ZERO;
+        let n = self.order.iter().find(open).copied().unwrap_or(0);
+        &self.subflows[usize::from(n)].tcp
+    }
+
+    /// After something has happened to subflows: their order, and the time to look again.
+    fn arrange(&mut self) {
+        let subflows = &self.subflows;
+        self.order.sort_by_key(|n| (subflows[usize::from(*n)].tcp.srtt(), *n));
+        self.deadline =
+            subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+    }
+}
+
+impl Endpoint for Sender {
+    type Config = [Config];
+
+    fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// First the segments that a subflow has to send of its own (repairs, SYNs); then reinjections;
+    /// then new data.
+    fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
+        let cfg = &cfg[usize::from(self.which)];
+        let out = self.next_segment(now, max_len, cfg);
+        self.deadline =
+            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+        out
+    }
+
+    /// Whether a subflow has something of its own to send, or could have room for more of the
+    /// stream: it may turn out to be too little.
+    fn would_send(&self, cfg: &[Config]) -> bool {
+        let cfg = &cfg[usize::from(self.which)];
+        let more = self.next < self.written || !self.again.is_empty();
+        let could = |subflow: &Subflow| {
+            subflow.tcp.would_send(&cfg.tcp) || (more && subflow.tcp.has_room(&cfg.tcp))
+        };
+        self.rest.is_some() || self.subflows.iter().any(could)
+    }
+
+    fn pass_by(&mut self, subflows: u64) {
+        self.full = subflows;
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &[Config]) {
         let cfg = &cfg[usize::from(self.which)];
         let Some(Mapping { subflow, data }) = ack.mapping else { return };
         let n = usize::from(subflow);
@@ -324,15 +279,25 @@ impl Sender {
         self.arrange();
     }
 
-    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Mapping, cfg: &[Config]) {
+    fn on_syn_ack(&mut self, now: Time, stamp: Time, mapping: Option<Mapping>, cfg: &[Config]) {
         let cfg = &cfg[usize::from(self.which)];
-        if let Some(subflow) = self.subflows.get_mut(usize::from(mapping.subflow)) {
-            subflow.tcp.on_syn_ack(now, stamp, &cfg.tcp);
+        let subflow = usize::from(mapping.unwrap_or_default().subflow);
+        if let Some(subflow) = self.subflows.get_mut(subflow) {
+            subflow.tcp.on_syn_ack(now, stamp, mapping, &cfg.tcp);
         }
         self.arrange();
     }
 
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+    fn on_rtt(&mut self, rtt: Time, cfg: &[Config]) {
+        self.subflows[0].tcp.on_rtt(rtt, &cfg[usize::from(self.which)].tcp);
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) {
         if now < self.deadline {
             return;
         }
@@ -353,18 +318,70 @@ impl Sender {
         self.arrange();
     }
 
-    /// The subflow that the scheduler asks first among those that are open.
-    fn nearest(&self) -> &tcp::Sender {
-        let open = |n: &&u8| self.subflows[usize::from(**n)].tcp.srtt() > Time::ZERO;
-        let n = self.order.iter().find(open).copied().unwrap_or(0);
-        &self.subflows[usize::from(n)].tcp
+    fn thaw(&mut self, now: Time, held: Time) {
+        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.thaw(now, held));
+        self.deadline =
+            self.subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
     }
 
-    /// After something has happened to subflows: their order, and the time to look again.
-    fn arrange(&mut self) {
-        let subflows = &self.subflows;
-        self.order.sort_by_key(|n| (subflows[usize::from(*n)].tcp.srtt(), *n));
-        self.deadline =
-            subflows.iter().map(|subflow| subflow.tcp.deadline()).min().unwrap_or(Time::MAX);
+    fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// The smoothed round-trip time of the subflow that is asked first.
+    fn srtt(&self) -> Time {
+        self.nearest().srtt()
+    }
+
+    fn rto(&self) -> Time {
+        self.nearest().rto()
+    }
+
+    /// Summed over the subflows.
+    fn counters(&self) -> Counters {
+        let mut sum = Counters { retransmitted: 0, timeouts: 0 };
+        for subflow in &self.subflows {
+            let its = subflow.tcp.counters();
+            sum.retransmitted += its.retransmitted;
+            sum.timeouts += its.timeouts;
+        }
+        sum
+    }
+
+    /// Windows are summed over the subflows; the state is that of the one that is worst off.
+    fn standing(&self, cfg: &[Config]) -> Standing {
+        let cfg = &cfg[usize::from(self.which)].tcp;
+        let mut sum = self.subflows[0].tcp.standing(cfg);
+        let worse = ["open", "disorder", "recovery", "loss"];
+        let rank = |state: &str| worse.iter().position(|other| *other == state);
+        for subflow in &self.subflows[1..] {
+            let its = subflow.tcp.standing(cfg);
+            if subflow.tcp.is_open() {
+                sum.cwnd += its.cwnd;
+                sum.ssthresh = sum.ssthresh.saturating_add(its.ssthresh);
+                sum.in_flight += its.in_flight;
+                if rank(its.state) > rank(sum.state) {
+                    sum.state = its.state;
+                }
+            }
+        }
+        sum
+    }
+}
+
+impl Limited for Sender {}
+
+impl Marked for Sender {
+    /// There is no one sequence, and to those who count by it nothing was sent.
+    fn sent_in_order(&self) -> u64 {
+        0
     }
 }

@@ -4,7 +4,7 @@
 //! hold.
 
 use super::*;
-use crate::endpoint::{AckIn, AckOut, DataIn};
+use crate::endpoint::{AckIn, AckOut, DataIn, Endpoint, Receives};
 use millpond_core::congestion::{Coupling, MptcpParams, TransportKind};
 use millpond_core::random::mix64;
 use millpond_core::{Bytes, Mapping, Time};
@@ -134,7 +134,7 @@ impl Pipe {
         if self.receiver.deadline() <= at {
             let (ack, subflow) =
                 self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
-            self.answer(ack, subflow);
+            self.answer(ack, subflow.unwrap_or_default());
         } else if next <= at {
             let (_, event) = self.events.pop_first().expect("it was there");
             self.handle(event);
@@ -156,7 +156,7 @@ impl Pipe {
                 self.travel(mapping.subflow, Event::SynAck(mapping, stamp))
             }
             Event::SynAck(mapping, stamp) => {
-                self.sender.on_syn_ack(self.now, stamp, mapping, &self.cfg)
+                self.sender.on_syn_ack(self.now, stamp, Some(mapping), &self.cfg)
             }
             Event::Data(packet) => {
                 let before = self.receiver.received();

@@ -18,13 +18,13 @@
 //! Invariant: each byte is delivered once and in order; what is asked for is answered at once.
 
 use super::{Config, Recovery};
-use crate::endpoint::{AckOut, Arrived, DataIn};
+use crate::endpoint::{AckOut, Arrived, DataIn, Receives};
 use millpond_core::packet::Kind;
 use millpond_core::ranges::Ranges;
-use millpond_core::{Sack, Time};
+use millpond_core::{Mapping, Sack, Time};
 
 /// A queue pair's receiving end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// The next byte expected.
     next: u64,
@@ -48,47 +48,12 @@ pub struct Receiver {
 impl Receiver {
     /// Nothing received, of a queue pair that follows RDMA transport `which`.
     pub fn new(which: u8) -> Receiver {
-        Receiver {
-            next: 0,
-            held: Ranges::default(),
-            nacked: u64::MAX,
-            nack_at: Time::ZERO,
-            cnp_at: Time::ZERO,
-            marked: false,
-            echoes: false,
-            stamp: Time::ZERO,
-            which,
-        }
+        Receiver { nacked: u64::MAX, which, ..Receiver::default() }
     }
 
-    /// The next byte expected.
-    pub fn received(&self) -> u64 {
-        self.next
-    }
-    /// Nothing is ever held back.
-    pub fn deadline(&self) -> Time {
-        Time::MAX
-    }
     /// The configuration that all queue pairs like it share.
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
-    }
-
-    /// A data packet: the answer that it causes, and then a CNP.
-    pub fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
-        let cfg = self.config(cfg);
-        self.stamp = p.stamp;
-        let out_of_order = p.seq > self.next;
-        let is_marked = p.ce || (out_of_order && cfg.cnp_on_reordering);
-        self.marked |= is_marked;
-        let before = self.next;
-        let answer = match cfg.recovery {
-            Recovery::GoBackN { .. } => self.in_turn(now, p, cfg),
-            Recovery::Selective { .. } => self.in_any_order(now, p, cfg),
-        };
-        self.echoes |= is_marked && answer.is_none() && self.next > before;
-        let answer = answer.map(|(kind, sack)| self.answer(kind, sack, is_marked, cfg));
-        Arrived { in_order_upto: self.next, out_of_order, acks: [answer, self.notify(now, cfg)] }
     }
 
     fn in_turn(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Option<(Kind, Sack)> {
@@ -150,11 +115,42 @@ impl Receiver {
             stamp: self.stamp,
         })
     }
+}
 
-    /// An answer of where it stands, now, to a packet that was marked or not.
-    pub fn acknowledge(&mut self, is_marked: bool, cfg: &[Config]) -> AckOut {
+impl Receives for Receiver {
+    type Config = [Config];
+
+    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
+        let cfg = self.config(cfg);
+        self.stamp = p.stamp;
+        let out_of_order = p.seq > self.next;
+        let is_marked = p.ce || (out_of_order && cfg.cnp_on_reordering);
+        self.marked |= is_marked;
+        let before = self.next;
+        let answer = match cfg.recovery {
+            Recovery::GoBackN { .. } => self.in_turn(now, p, cfg),
+            Recovery::Selective { .. } => self.in_any_order(now, p, cfg),
+        };
+        self.echoes |= is_marked && answer.is_none() && self.next > before;
+        let answer = answer.map(|(kind, sack)| self.answer(kind, sack, is_marked, cfg));
+        Arrived { in_order_upto: self.next, out_of_order, acks: [answer, self.notify(now, cfg)] }
+    }
+
+    fn expected(&self, _: Option<Mapping>) -> u64 {
+        self.next
+    }
+
+    fn acknowledge(&mut self, is_marked: bool, cfg: &[Config]) -> Option<AckOut> {
         let cfg = self.config(cfg);
         let kind = if self.held.is_empty() { Kind::RdmaAck } else { Kind::Nack };
-        self.answer(kind, Sack::default(), is_marked, cfg)
+        Some(self.answer(kind, Sack::default(), is_marked, cfg))
+    }
+
+    fn echoes(&self, cfg: &[Config]) -> bool {
+        self.config(cfg).has_clock()
+    }
+
+    fn priority(&self, kind: Kind, cfg: &[Config]) -> Option<u8> {
+        self.config(cfg).priority(kind)
     }
 }

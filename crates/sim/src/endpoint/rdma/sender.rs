@@ -23,9 +23,9 @@
 //! while the pace alone keeps a packet the deadline is its departure at the latest.
 
 use super::{Answer, Config, Recovery, Request};
-use crate::endpoint::{Counters, Outgoing, Standing};
+use crate::endpoint::{Counters, Endpoint, Form, Incoming, Limited, Marked, Outgoing, Standing};
 use millpond_core::congestion::{Acked, Control, Setting};
-use millpond_core::packet::Kind;
+use millpond_core::packet::{Body, Kind, Telemetry};
 use millpond_core::ranges::Ranges;
 use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
@@ -133,73 +133,6 @@ impl Sender {
         sender
     }
 
-    /// The application writes a message.
-    pub fn write(&mut self, _now: Time, bytes: u64) {
-        if self.una < self.written {
-            self.ends.push_back(self.written);
-        }
-        self.written += bytes;
-    }
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-    pub fn acked(&self) -> u64 {
-        self.una
-    }
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-    pub fn is_done(&self) -> bool {
-        self.una == self.written && self.written > 0
-    }
-    pub fn srtt(&self) -> Time {
-        self.srtt
-    }
-    /// The timeout now.
-    pub fn rto(&self) -> Time {
-        self.rto
-    }
-    /// Whether no timer lets it send again: its control law's timers run on.
-    pub fn waits(&self) -> bool {
-        !self.held && (self.una == self.top || self.rto_at == Time::MAX)
-    }
-    /// Whether the pace alone keeps the next packet.
-    pub fn is_held(&self) -> bool {
-        self.held
-    }
-    pub fn on_rtt(&mut self, rtt: Time, _: &[Config]) {
-        self.sample(rtt);
-    }
-    pub fn counters(&self) -> Counters {
-        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
-    }
-    /// The first byte never sent.
-    pub fn sent(&self) -> u64 {
-        self.top
-    }
-    /// Times that it went back to what is missing.
-    pub fn rewinds(&self) -> u32 {
-        self.rewinds
-    }
-
-    /// A queue pair without a window shows what its rate has in flight in the base round trip.
-    pub fn standing(&self, cfg: &[Config]) -> Standing {
-        let cfg = &cfg[usize::from(self.which)];
-        let told = self.control.metrics(&cfg.terms);
-        let window = self.window.min(self.limit);
-        let rate = || cfg.in_flight(self.rate.unwrap_or(self.setting.line));
-        Standing {
-            state: if self.repair.is_some() || self.next < self.top { "recovery" } else { "open" },
-            cwnd: if window == u64::MAX { rate() } else { window },
-            ssthresh: u64::MAX,
-            in_flight: self.top - self.una,
-            law: told
-                .into_iter()
-                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
-                .collect(),
-        }
-    }
-
     /// Follows the control law, which may have changed its rate: both divisions that a rate costs
     /// are made once, and not whenever somebody asks whether a packet may leave.
     #[inline]
@@ -256,11 +189,6 @@ impl Sender {
         }
     }
 
-    /// Whether a message ends at an offset.
-    pub fn ends_message(&self, at: u64) -> bool {
-        at == self.written || self.ends.contains(&at)
-    }
-
     /// Where the message of a byte ends.
     fn message_end(&self, at: u64) -> u64 {
         self.ends.iter().copied().find(|end| *end > at).unwrap_or(self.written)
@@ -301,43 +229,6 @@ impl Sender {
         (at < next_held).then_some((at, next_held))
     }
 
-    /// Whether only its NIC keeps it from sending: the pace has a deadline of its own.
-    pub fn would_send(&self, cfg: &[Config]) -> bool {
-        !self.held && self.plan(u32::MAX, &cfg[usize::from(self.which)]).is_some()
-    }
-
-    /// Whether the next packet may leave now, without sending it.
-    pub fn is_ready(&mut self, now: Time, cfg: &[Config]) -> bool {
-        let cfg = &cfg[usize::from(self.which)];
-        self.follows = self.plan(u32::MAX, cfg).is_some();
-        self.held = self.follows && self.paced_to > now;
-        self.arm();
-        self.is_ready_still()
-    }
-
-    /// The same, where it has just sent or just been asked.
-    pub fn is_ready_still(&self) -> bool {
-        self.follows && !self.held
-    }
-
-    /// The next packet, if it may leave now.
-    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
-        let cfg = &cfg[usize::from(self.which)];
-        self.held = false;
-        let planned = self.plan(max_len, cfg);
-        self.follows = planned.is_some();
-        let sent = match planned {
-            Some(_) if self.paced_to > now => {
-                self.held = true;
-                None
-            }
-            Some((seq, len)) => Some(self.send(now, seq, len, cfg)),
-            None => None,
-        };
-        self.arm();
-        sent
-    }
-
     fn send(&mut self, now: Time, seq: u64, len: u32, cfg: &Config) -> Outgoing {
         let end = seq + u64::from(len);
         let retransmission = seq < self.top;
@@ -374,27 +265,9 @@ impl Sender {
         acknowledgement: bool,
         cfg: &Config,
     ) -> Outgoing {
-        let rdma = Some(Request { beyond: cfg.beyond, acknowledgement, telemetry: cfg.telemetry });
-        Outgoing {
-            seq,
-            len,
-            syn: false,
-            retransmission,
-            cwr: false,
-            ecn: cfg.ecn,
-            mapping: None,
-            rdma,
-        }
-    }
-
-    /// `len` bytes from `seq` on once more, whatever the windows and the pace.
-    pub fn forced(&self, seq: u64, len: u32, cfg: &[Config]) -> Outgoing {
-        self.outgoing(seq, len, true, true, &cfg[usize::from(self.which)])
-    }
-
-    /// A forced packet has left.
-    pub fn forced_out(&mut self) {
-        self.retransmitted += 1;
+        let asks = Request { beyond: cfg.beyond, acknowledgement, telemetry: cfg.telemetry };
+        let form = Form::Rdma(asks);
+        Outgoing { retransmission, form, ..Outgoing::new(seq, len, cfg.ecn) }
     }
 
     /// An acknowledgement, a NACK, or a notification of congestion.
@@ -403,13 +276,13 @@ impl Sender {
         if answer.kind == Kind::Cnp {
             self.control.on_notification(now, &cfg.terms);
         } else {
-            self.on_ack(now, answer, cfg);
+            self.take_ack(now, answer, cfg);
         }
         self.steer(cfg);
         self.arm();
     }
 
-    fn on_ack(&mut self, now: Time, answer: &Answer, cfg: &Config) {
+    fn take_ack(&mut self, now: Time, answer: &Answer, cfg: &Config) {
         let Answer { kind, ack, telemetry } = answer;
         let reached = ack.ack.clamp(self.una, self.top);
         let bytes = reached - self.una;
@@ -473,8 +346,80 @@ impl Sender {
         };
     }
 
-    /// Time has come to `now`; does nothing before the deadline.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+    /// The timer begins anew.
+    fn start_timer(&mut self, now: Time, cfg: &Config) {
+        self.rto = self.timeout(cfg);
+        self.rto_at = now.saturating_add(self.rto);
+    }
+
+    /// The time to look again.
+    fn arm(&mut self) {
+        let pace = if self.held { self.paced_to } else { Time::MAX };
+        let rto = if self.una < self.top { self.rto_at } else { Time::MAX };
+        self.deadline = pace.min(rto).min(self.control.deadline());
+    }
+}
+
+impl Endpoint for Sender {
+    type Config = [Config];
+
+    fn write(&mut self, _now: Time, bytes: u64) {
+        if self.una < self.written {
+            self.ends.push_back(self.written);
+        }
+        self.written += bytes;
+    }
+
+    fn poll_send(&mut self, now: Time, max_len: u32, cfg: &[Config]) -> Option<Outgoing> {
+        let cfg = &cfg[usize::from(self.which)];
+        self.held = false;
+        let planned = self.plan(max_len, cfg);
+        self.follows = planned.is_some();
+        let sent = match planned {
+            Some(_) if self.paced_to > now => {
+                self.held = true;
+                None
+            }
+            Some((seq, len)) => Some(self.send(now, seq, len, cfg)),
+            None => None,
+        };
+        self.arm();
+        sent
+    }
+
+    /// Whether only its NIC keeps it from sending: the pace has a deadline of its own.
+    fn would_send(&self, cfg: &[Config]) -> bool {
+        !self.held && self.plan(u32::MAX, &cfg[usize::from(self.which)]).is_some()
+    }
+
+    fn urgency(&mut self, now: Time, cfg: &[Config]) -> Option<u64> {
+        let cfg = &cfg[usize::from(self.which)];
+        self.follows = self.plan(u32::MAX, cfg).is_some();
+        self.held = self.follows && self.paced_to > now;
+        self.arm();
+        self.urgency_still()
+    }
+
+    fn urgency_still(&self) -> Option<u64> {
+        (self.follows && !self.held).then_some(0)
+    }
+
+    fn on_packet(&mut self, now: Time, incoming: &Incoming, cfg: &[Config]) -> Option<Body> {
+        let kind = incoming.packet.kind();
+        let telemetry = incoming.packets.side::<Telemetry>(incoming.packet);
+        self.on_answer(now, &Answer { kind, ack: incoming.ack, telemetry }, cfg);
+        None
+    }
+
+    fn on_rtt(&mut self, rtt: Time, _: &[Config]) {
+        self.sample(rtt);
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) {
         if now < self.deadline {
             return;
         }
@@ -495,16 +440,79 @@ impl Sender {
         self.arm();
     }
 
-    /// The timer begins anew.
-    fn start_timer(&mut self, now: Time, cfg: &Config) {
-        self.rto = self.timeout(cfg);
-        self.rto_at = now.saturating_add(self.rto);
+    /// Its timer is its NIC's, which does not see that a flow is held.
+    fn freezes(&self) -> bool {
+        false
     }
 
-    /// The time to look again.
-    fn arm(&mut self) {
-        let pace = if self.held { self.paced_to } else { Time::MAX };
-        let rto = if self.una < self.top { self.rto_at } else { Time::MAX };
-        self.deadline = pace.min(rto).min(self.control.deadline());
+    /// Whether no timer lets it send again: its control law's timers run on.
+    fn waits(&self) -> bool {
+        !self.held && (self.una == self.top || self.rto_at == Time::MAX)
+    }
+
+    fn acked(&self) -> u64 {
+        self.una
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn sent(&self) -> u64 {
+        self.top
+    }
+
+    fn srtt(&self) -> Time {
+        self.srtt
+    }
+
+    fn rto(&self) -> Time {
+        self.rto
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+
+    /// A queue pair without a window shows what its rate has in flight in the base round trip.
+    fn standing(&self, cfg: &[Config]) -> Standing {
+        let cfg = &cfg[usize::from(self.which)];
+        let metrics = self.control.metrics(&cfg.terms);
+        let window = self.window.min(self.limit);
+        let rate = || cfg.in_flight(self.rate.unwrap_or(self.setting.line));
+        Standing {
+            state: if self.repair.is_some() || self.next < self.top { "recovery" } else { "open" },
+            cwnd: if window == u64::MAX { rate() } else { window },
+            ssthresh: u64::MAX,
+            in_flight: self.top - self.una,
+            law: metrics
+                .into_iter()
+                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
+                .collect(),
+        }
+    }
+}
+
+impl Limited for Sender {}
+
+impl Marked for Sender {
+    fn is_held(&self) -> bool {
+        self.held
+    }
+
+    fn ends_message(&self, at: u64) -> bool {
+        at == self.written || self.ends.contains(&at)
+    }
+
+    fn rewinds(&self) -> u32 {
+        self.rewinds
+    }
+
+    fn forced(&self, seq: u64, len: u32, cfg: &[Config]) -> Option<Outgoing> {
+        Some(self.outgoing(seq, len, true, true, &cfg[usize::from(self.which)]))
+    }
+
+    fn forced_out(&mut self) {
+        self.retransmitted += 1;
     }
 }

@@ -5,7 +5,9 @@
 //! asserts what must always hold.
 
 use super::*;
-use crate::endpoint::{AckOut, Counters, DataIn, Outgoing};
+use crate::endpoint::{
+    AckIn, AckOut, Counters, DataIn, Endpoint, Form, Marked, Outgoing, Receives,
+};
 use millpond_scenario::Scenario;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -95,16 +97,17 @@ impl Pipe {
 
     fn pump(&mut self) {
         while let Some(out) = self.sender.poll_send(self.now, MSS as u32, &self.cfg) {
-            let Outgoing { seq, len, rdma, .. } = out;
+            let Outgoing { seq, len, form, .. } = out;
             assert!(
                 len > 0 && u64::from(len) <= MSS && seq + u64::from(len) <= self.sender.written()
             );
             let fate = (self.data_fate)(self.sent.len(), seq);
             self.sent.push((self.now, seq));
-            let asks = rdma.expect("a queue pair's packet says what it asks for").acknowledgement;
+            let Form::Rdma(asks) = form else { panic!("a queue pair's packet asks for something") };
+            let asks = asks.acknowledgement;
             self.push(fate, Event::Data { seq, len, ce: fate.mark, asks, stamp: self.now });
         }
-        assert!(self.sender.acked() <= self.receiver.received());
+        assert!(self.sender.acked() <= self.receiver.expected(None));
         assert!(
             self.sender.acked() == self.sender.sent() || self.sender.deadline() < Time::MAX,
             "silence has an end"
@@ -378,7 +381,7 @@ fn rate_that_changes_counts_at_once_or_from_the_next_packet() {
                 AckIn { ack: sent * MSS, ece: false, sack: None, stamp, hops: 1, mapping: None };
             let now = stamp + Time::from_ns(100);
             sender.on_answer(now, &Answer { kind: Kind::RdmaAck, ack, telemetry: None }, &cfg);
-            assert!(!sender.is_ready(now, &cfg));
+            assert!(sender.urgency(now, &cfg).is_none());
         }
         sender.deadline().as_ps()
     };

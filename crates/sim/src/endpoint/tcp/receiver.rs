@@ -9,11 +9,11 @@
 //! set.
 
 use super::Config;
-use crate::endpoint::{AckOut, Arrived};
+use crate::endpoint::{AckOut, Arrived, DataIn, Receives};
 use millpond_core::congestion::Echo;
 use millpond_core::packet::Kind;
 use millpond_core::ranges::Ranges;
-use millpond_core::{Sack, Time};
+use millpond_core::{Mapping, Sack, Time};
 
 /// How many ranges are remembered in the order of their arrival: more than a SACK reports, so that
 /// it stays full when some of them merge.
@@ -79,57 +79,9 @@ impl Receiver {
         Receiver { which, ..Receiver::new() }
     }
 
-    /// Bytes delivered in order.
-    #[inline]
-    pub fn received(&self) -> u64 {
-        self.next
-    }
-
-    /// When [`Receiver::on_timer`] has something to do; `Time::MAX`: never.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-
-    /// Payload `[seq, seq + len)` arrives, handed down at `stamp`, marked or not, with the sender's
-    /// CWR or not.
-    #[inline]
-    #[allow(clippy::too_many_arguments)] // one a header field
-    pub fn on_data(
-        &mut self,
-        now: Time,
-        seq: u64,
-        len: u32,
-        ce: bool,
-        cwr: bool,
-        stamp: Time,
-        cfg: &Config,
-    ) -> Arrived {
-        if seq == self.next && !self.holding && ce == self.echo && !cwr && cfg.delayed_ack == 1 {
-            // In order, nothing to change in the echo (in either rule), and no ACK to hold back.
-            self.next += u64::from(len);
-            (self.acked, self.stamp) = (self.next, stamp);
-            let ack =
-                AckOut { kind: Kind::Ack, ack: self.next, ece: ce, sack: Sack::default(), stamp };
-            return Arrived {
-                in_order_upto: self.next,
-                out_of_order: false,
-                acks: [Some(ack), None],
-            };
-        }
-        self.on_data_else(now, seq, len, (ce, cwr), stamp, cfg)
-    }
-
     #[inline(never)]
-    fn on_data_else(
-        &mut self,
-        now: Time,
-        seq: u64,
-        len: u32,
-        (ce, cwr): (bool, bool),
-        stamp: Time,
-        cfg: &Config,
-    ) -> Arrived {
+    fn on_data_else(&mut self, now: Time, p: DataIn, cfg: &Config) -> Arrived {
+        let DataIn { seq, len, ce, cwr, stamp, .. } = p;
         let (before, mut at_once) = self.take_mark(ce, cwr, cfg);
         // RFC 7323 §4.3 (2): the earliest data that the next ACK answers, so that a delayed ACK
         // does not look fast.
@@ -152,21 +104,13 @@ impl Receiver {
         }
         self.pending += if len <= cfg.mss { 1 } else { len.div_ceil(cfg.mss) };
         let ack = if at_once || self.pending >= cfg.delayed_ack {
-            Some(self.acknowledge(cfg))
+            Some(self.ack_now(cfg))
         } else {
             self.deadline = self.deadline.min(now.saturating_add(cfg.delayed_ack_timeout));
             None
         };
         let acks = if before.is_some() { [before, ack] } else { [ack, None] };
         Arrived { in_order_upto: self.next, out_of_order, acks }
-    }
-
-    /// The ACK that was held back, if its time has come.
-    pub fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<AckOut> {
-        if now < self.deadline {
-            return None;
-        }
-        Some(self.acknowledge(cfg))
     }
 
     /// Looks at a packet's CE and CWR. Returns the ACK of what came before it, if that is echoed
@@ -182,7 +126,7 @@ impl Receiver {
             // RFC 8257 §3.2: an ACK at once, and, as it may, one before it for what is still owed
             // in the old state.
             Echo::Precise => {
-                let before = (self.pending > 0).then(|| self.acknowledge(cfg));
+                let before = (self.pending > 0).then(|| self.ack_now(cfg));
                 self.echo = ce;
                 (before, true)
             }
@@ -190,7 +134,7 @@ impl Receiver {
     }
 
     /// An ACK of all that has arrived, now.
-    pub fn acknowledge(&mut self, cfg: &Config) -> AckOut {
+    fn ack_now(&mut self, cfg: &Config) -> AckOut {
         self.pending = 0;
         self.deadline = Time::MAX;
         self.acked = self.next;
@@ -224,6 +168,50 @@ impl Receiver {
             held.count = 0;
             self.holding = false;
         }
+    }
+}
+
+impl Receives for Receiver {
+    type Config = Config;
+
+    #[inline]
+    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Arrived {
+        if p.seq == self.next
+            && !self.holding
+            && p.ce == self.echo
+            && !p.cwr
+            && cfg.delayed_ack == 1
+        {
+            // In order, nothing to change in the echo (in either rule), and no ACK to hold back.
+            self.next += u64::from(p.len);
+            (self.acked, self.stamp) = (self.next, p.stamp);
+            let (kind, sack) = (Kind::Ack, Sack::default());
+            let ack = AckOut { kind, ack: self.next, ece: p.ce, sack, stamp: p.stamp };
+            return Arrived {
+                in_order_upto: self.next,
+                out_of_order: false,
+                acks: [Some(ack), None],
+            };
+        }
+        self.on_data_else(now, *p, cfg)
+    }
+
+    #[inline]
+    fn expected(&self, _: Option<Mapping>) -> u64 {
+        self.next
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &Config) -> Option<(AckOut, Option<u8>)> {
+        (now >= self.deadline).then(|| (self.ack_now(cfg), None))
+    }
+
+    fn acknowledge(&mut self, _: bool, cfg: &Config) -> Option<AckOut> {
+        Some(self.ack_now(cfg))
     }
 }
 
@@ -279,7 +267,9 @@ mod tests {
         /// Segment `i`, a microsecond after the last.
         fn segment(&mut self, i: u64, ce: bool, cwr: bool) -> Arrived {
             self.now += Time::from_us(1);
-            self.receiver.on_data(self.now, i * MSS, MSS as u32, ce, cwr, self.now, &self.cfg)
+            let (seq, len, stamp) = (i * MSS, MSS as u32, self.now);
+            let data = DataIn { seq, len, ce, cwr, stamp, asks: false, mapping: None };
+            self.receiver.on_data(self.now, &data, &self.cfg)
         }
         /// The (ack, ece) of each ACK that follows from it, in segments.
         fn acks(&mut self, i: u64, ce: bool, cwr: bool) -> Vec<(u64, bool)> {
@@ -363,7 +353,7 @@ mod tests {
         let due = b.now + b.cfg.delayed_ack_timeout;
         assert_eq!(b.receiver.deadline(), due);
         assert_eq!(b.receiver.on_timer(due - Time::from_ps(1), &b.cfg), None);
-        let ack = b.receiver.on_timer(due, &b.cfg).unwrap();
+        let (ack, _) = b.receiver.on_timer(due, &b.cfg).unwrap();
         assert_eq!((ack.ack, b.receiver.deadline()), (MSS, Time::MAX));
         assert_eq!(b.acks(1, false, false), vec![]);
         assert_eq!(b.acks(3, false, false), vec![(2, false)]); // out of order

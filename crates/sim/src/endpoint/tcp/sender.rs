@@ -17,7 +17,6 @@ mod detection;
 mod forced;
 mod pace;
 mod plan;
-mod reading;
 mod recovery;
 mod reduction;
 mod refusal;
@@ -28,9 +27,9 @@ use super::Config;
 use super::rack::Rack;
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
-use crate::endpoint::{AckIn, Counters, Outgoing, Standing};
+use crate::endpoint::{AckIn, Counters, Endpoint, Outgoing, Standing};
 use millpond_core::congestion::{Acked, Cause, Control, Cut, Growth, Window};
-use millpond_core::{Ecn, Time};
+use millpond_core::{Ecn, Mapping, Time};
 use reduction::Reduction;
 use tail::Tail;
 
@@ -220,56 +219,6 @@ impl Sender {
         }
     }
 
-    /// A round-trip time learned otherwise than by data: the accepting end's, from SYN-ACK to the
-    /// ACK of it.
-    pub fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
-        self.rto.sample(rtt, cfg);
-    }
-
-    /// The application appends `bytes` to the stream.
-    #[inline]
-    pub fn write(&mut self, _now: Time, bytes: u64) {
-        self.written += bytes;
-    }
-
-    /// When [`Sender::on_timer`] has something to do; `Time::MAX`: never.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-    /// Its timers stood still for so long: they expire as much later, but no later than if they
-    /// were started now, since an acknowledgement may have started them meanwhile.
-    pub fn thaw(&mut self, now: Time, held: Time) {
-        let latest = now.saturating_add(self.rto.current());
-        let later = |at: Time| {
-            if at == Time::MAX { at } else { at.saturating_add(held).min(latest.max(at)) }
-        };
-        (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
-    }
-    /// Whether [`Sender::poll_send`] would give a segment, if offered room for one of any size.
-    pub fn would_send(&self, cfg: &Config) -> bool {
-        !self.deferring && self.plan(u32::MAX, cfg.of(self.which)).is_some()
-    }
-
-    /// The next segment that the windows allow, of at most `max_len` bytes (at least one MSS, or
-    /// nothing but the end of the stream will fit). To be called until `None`, after everything
-    /// that happens to the sender.
-    #[inline(always)] // called from two places, of which one is the per-packet path
-    pub fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
-        if self.phase != Phase::Open {
-            return self.poll_else(now, max_len, cfg);
-        }
-        if self.nxt == self.una && self.nxt < self.written {
-            self.begin_flight(now, cfg);
-        }
-        let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
-        let len = whole_segments(room, self.written - self.nxt, max_len, cfg);
-        if len == 0 {
-            return None;
-        }
-        Some(self.send_new(now, len, cfg))
-    }
-
     #[inline]
     fn send_new(&mut self, now: Time, len: u32, cfg: &Config) -> Outgoing {
         let seq = self.nxt;
@@ -279,16 +228,7 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current()); // RFC 6298 (5.1)
         }
         let cwr = std::mem::take(&mut self.cwr_due);
-        Outgoing {
-            seq,
-            len,
-            syn: false,
-            retransmission: false,
-            cwr,
-            ecn: cfg.data_ecn,
-            mapping: None,
-            rdma: None,
-        }
+        Outgoing { cwr, ..Outgoing::new(seq, len, cfg.data_ecn) }
     }
 
     /// Data leaves while nothing is in flight: after an idle time of one timeout, from the restart
@@ -366,50 +306,7 @@ impl Sender {
         let retransmission = self.syns > 0;
         self.retransmitted += u32::from(retransmission);
         self.syns = self.syns.saturating_add(1);
-        Outgoing {
-            seq: 0,
-            len: 0,
-            syn: true,
-            retransmission,
-            cwr: false,
-            ecn: Ecn::NotEct,
-            mapping: None,
-            rdma: None,
-        }
-    }
-
-    /// The answer to a SYN that was handed down at `stamp`.
-    ///
-    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an
-    /// unambiguous sample; the echo gives one. RFC 6928 §2: one segment to begin with only if more
-    /// than one SYN had to be sent again.
-    pub fn on_syn_ack(&mut self, now: Time, stamp: Time, cfg: &Config) {
-        if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
-            return; // a repeated answer
-        }
-        let cfg = cfg.of(self.which);
-        self.phase = Sender::calm(cfg);
-        self.deadline = Time::MAX;
-        self.expiries = 0;
-        self.rto.sample(now.saturating_sub(stamp), cfg);
-        if self.syns > 2 {
-            self.control.narrow(&mut self.window, u64::from(cfg.mss), &cfg.terms);
-        }
-    }
-
-    /// An acknowledgement.
-    #[inline]
-    pub fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
-        if self.phase != Phase::Open
-            || ack.sack.is_some()
-            || ack.ack <= self.una
-            || ack.ack > self.nxt
-        {
-            return self.on_ack_else(now, ack, cfg);
-        }
-        let flight = self.nxt - self.una;
-        let bytes = self.advance(now, ack, true, cfg);
-        self.steer(now, bytes, flight, ack, cfg);
+        Outgoing { syn: true, retransmission, ..Outgoing::new(0, 0, Ecn::NotEct) }
     }
 
     /// `una` moves: a sample, and the timer starts again (RFC 6298 (5.2), (5.3)). Returns by how
@@ -484,12 +381,164 @@ impl Sender {
         }
         self.cwr_due = cfg.ecn(); // RFC 3168 §6.1.2: for any reason
     }
+}
 
-    /// Time has come to `now`; does nothing before the deadline.
+impl Sender {
+    /// Bytes believed to be in the network: RFC 6675's pipe where there are SACKs; after a timeout,
+    /// what was sent since.
+    pub fn in_flight(&self) -> u64 {
+        match (self.phase, &self.board) {
+            (Phase::Disorder | Phase::Recovery, Some(board)) => board.pipe,
+            (Phase::Loss, Some(board)) if self.rack.is_some() => board.pipe,
+            (Phase::Loss, Some(board)) => board.resent(self.una, self.resend),
+            (Phase::Loss, None) => self.resend - self.una,
+            _ => self.nxt - self.una,
+        }
+    }
+    /// The congestion window in bytes. During RFC 6582's recovery it is inflated.
     #[inline]
-    pub fn on_timer(&mut self, now: Time, cfg: &Config) {
+    pub fn cwnd(&self) -> u64 {
+        self.window.cwnd
+    }
+    /// The slow-start threshold in bytes; `u64::MAX` at first.
+    #[inline]
+    pub fn ssthresh(&self) -> u64 {
+        self.window.ssthresh
+    }
+}
+
+impl Endpoint for Sender {
+    type Config = Config;
+
+    #[inline]
+    fn write(&mut self, _now: Time, bytes: u64) {
+        self.written += bytes;
+    }
+
+    #[inline(always)] // called from two places, of which one is the per-packet path
+    fn poll_send(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+        if self.phase != Phase::Open {
+            return self.poll_else(now, max_len, cfg);
+        }
+        if self.nxt == self.una && self.nxt < self.written {
+            self.begin_flight(now, cfg);
+        }
+        let room = self.window.cwnd.min(cfg.window_limit).saturating_sub(self.nxt - self.una);
+        let len = whole_segments(room, self.written - self.nxt, max_len, cfg);
+        if len == 0 {
+            return None;
+        }
+        Some(self.send_new(now, len, cfg))
+    }
+
+    fn would_send(&self, cfg: &Config) -> bool {
+        !self.deferring && self.plan(u32::MAX, cfg.of(self.which)).is_some()
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, ack: &AckIn, cfg: &Config) {
+        if self.phase != Phase::Open
+            || ack.sack.is_some()
+            || ack.ack <= self.una
+            || ack.ack > self.nxt
+        {
+            return self.on_ack_else(now, ack, cfg);
+        }
+        let flight = self.nxt - self.una;
+        let bytes = self.advance(now, ack, true, cfg);
+        self.steer(now, bytes, flight, ack, cfg);
+    }
+
+    /// The answer to a SYN that was handed down at `stamp`.
+    ///
+    /// RFC 6298 (5.7) would set the timeout to 3 s where a SYN was sent again, for want of an
+    /// unambiguous sample; the echo gives one. RFC 6928 §2: one segment to begin with only if more
+    /// than one SYN had to be sent again.
+    fn on_syn_ack(&mut self, now: Time, stamp: Time, _: Option<Mapping>, cfg: &Config) {
+        if self.syns == 0 || !matches!(self.phase, Phase::SynSent | Phase::Closed) {
+            return; // a repeated answer
+        }
+        let cfg = cfg.of(self.which);
+        self.phase = Sender::calm(cfg);
+        self.deadline = Time::MAX;
+        self.expiries = 0;
+        self.rto.sample(now.saturating_sub(stamp), cfg);
+        if self.syns > 2 {
+            self.control.narrow(&mut self.window, u64::from(cfg.mss), &cfg.terms);
+        }
+    }
+
+    fn on_rtt(&mut self, rtt: Time, cfg: &Config) {
+        self.rto.sample(rtt, cfg);
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    #[inline]
+    fn on_timer(&mut self, now: Time, cfg: &Config) {
         if now >= self.deadline {
             self.expire(now, cfg);
+        }
+    }
+
+    /// Its timers stood still for so long: they expire as much later, but no later than if they
+    /// were started now, since an acknowledgement may have started them meanwhile.
+    fn thaw(&mut self, now: Time, held: Time) {
+        let latest = now.saturating_add(self.rto.current());
+        let later = |at: Time| {
+            if at == Time::MAX { at } else { at.saturating_add(held).min(latest.max(at)) }
+        };
+        (self.deadline, self.rto_at) = (later(self.deadline), later(self.rto_at));
+    }
+
+    #[inline]
+    fn acked(&self) -> u64 {
+        self.una
+    }
+
+    #[inline]
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    #[inline]
+    fn sent(&self) -> u64 {
+        self.nxt
+    }
+
+    fn srtt(&self) -> Time {
+        self.rto.srtt()
+    }
+
+    fn rto(&self) -> Time {
+        self.rto.current()
+    }
+
+    #[inline]
+    fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+
+    fn standing(&self, cfg: &Config) -> Standing {
+        let metrics = self.control.metrics(&cfg.of(self.which).terms);
+        Standing {
+            state: match self.phase {
+                Phase::Open | Phase::Paced => "open",
+                Phase::Disorder => "disorder",
+                Phase::Recovery => "recovery",
+                Phase::Loss => "loss",
+                Phase::Closed | Phase::SynSent => "syn-sent",
+            },
+            cwnd: self.cwnd(),
+            ssthresh: self.ssthresh(),
+            in_flight: self.in_flight(),
+            law: metrics
+                .into_iter()
+                .filter_map(|(quantity, value)| Some((quantity.name, value?)))
+                .collect(),
         }
     }
 }

@@ -17,7 +17,7 @@ mod timeouts;
 mod windows;
 
 use super::*;
-use crate::endpoint::{AckIn, AckOut, Outgoing};
+use crate::endpoint::{AckIn, AckOut, DataIn, Endpoint, Limited, Marked, Outgoing, Receives};
 use millpond_core::congestion::{CubicParams, DctcpParams, Echo, NewRenoParams, SwiftParams};
 use millpond_core::congestion::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
 use millpond_core::switch::site::Auto;
@@ -197,7 +197,7 @@ impl Pipe {
         assert!(!waiting || self.sender.deadline() != Time::MAX, "data outstanding and no timer");
         assert!(
             self.sender.in_flight() <= 2 * self.highest
-                && self.sender.acked() <= self.receiver.received()
+                && self.sender.acked() <= self.receiver.expected(None)
         );
         assert!(self.sender.cwnd() >= u64::from(self.cfg.mss));
     }
@@ -232,7 +232,7 @@ impl Pipe {
         assert!(at >= self.now);
         self.now = at;
         if self.receiver.deadline() <= at {
-            let ack = self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
+            let (ack, _) = self.receiver.on_timer(at, &self.cfg).expect("the deadline has passed");
             self.answer(ack);
         } else if next <= at {
             let (_, event) = self.events.pop_first().expect("it was there");
@@ -247,11 +247,13 @@ impl Pipe {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Syn(stamp) => self.travel(Event::SynAck(stamp), PASS),
-            Event::SynAck(stamp) => self.sender.on_syn_ack(self.now, stamp, &self.cfg),
+            Event::SynAck(stamp) => self.sender.on_syn_ack(self.now, stamp, None, &self.cfg),
             Event::Data { seq, len, ce, cwr, stamp } => {
-                let before = self.receiver.received();
-                let arrived = self.receiver.on_data(self.now, seq, len, ce, cwr, stamp, &self.cfg);
-                assert_eq!(arrived.in_order_upto, self.receiver.received());
+                let before = self.receiver.expected(None);
+                let (asks, mapping) = (false, None);
+                let data = DataIn { seq, len, ce, cwr, stamp, asks, mapping };
+                let arrived = self.receiver.on_data(self.now, &data, &self.cfg);
+                assert_eq!(arrived.in_order_upto, self.receiver.expected(None));
                 assert!(arrived.in_order_upto >= before && arrived.in_order_upto <= self.highest);
                 for ack in arrived.acks.into_iter().flatten() {
                     self.answer(ack);
@@ -287,7 +289,7 @@ impl Pipe {
                 self.sender.written()
             );
         }
-        assert_eq!(self.receiver.received(), self.sender.written());
+        assert_eq!(self.receiver.expected(None), self.sender.written());
         self.now
     }
 

@@ -9,6 +9,7 @@
 //!
 //! | file | what it follows |
 //! |---|---|
+//! | `host` | what a host has beside its connections: credit to give, senders of a NIC |
 //! | `sender` | packets that go out: window, credit, what is sent again, timeouts, SLEEK |
 //! | `receiver` | packets that come in: which have, and when that is acknowledged |
 //! | `pacer` | a receiving host's credit (RCCC): whose turn it is, and how much |
@@ -22,23 +23,31 @@
 //! Invariant: every packet that was sent and is not acknowledged is in flight, or waits to be sent
 //! again, and while any is in flight the deadline is set.
 
+mod host;
 mod pacer;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use host::{COUNTED, NicSenders, of_hosts};
 pub use pacer::{Pacer, Pull};
-pub use receiver::{Came, PacketIn, Receiver};
-pub use sender::{Probe, Sender};
+pub use receiver::Receiver;
+pub use sender::{Piece, Sender};
 
 use millpond_core::congestion::{NsccTerms, UetControl, UetParams};
 use millpond_core::edge::entropy::UetPathChoice;
 use millpond_core::packet::uet::HEADERS;
+use millpond_core::random::mix64;
 use millpond_core::switch::overflow::OverflowParams;
 use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
 use millpond_scenario::plan::Plan;
+
+/// The value that switches hash of a packet: its connection and its entropy value.
+pub fn entropy(hash: u32, value: u16) -> u32 {
+    mix64(u64::from(hash) << 16 | u64::from(value)) as u32
+}
 
 /// Bytes in a unit of credit.
 pub const CREDIT: u64 = 256;

@@ -9,7 +9,9 @@
 //! Invariant: payload counts as delivered when every packet before it has come.
 
 use super::Config;
-use millpond_core::packet::Selective;
+use crate::endpoint::{Arrived, Beside, Receives};
+use millpond_core::packet::{Body, Kind, Packet, Selective, flags};
+use millpond_core::{Ecn, Mapping, Time};
 use std::collections::VecDeque;
 
 /// Bits of an ACK's map.
@@ -46,7 +48,7 @@ pub struct PacketIn {
 }
 
 /// A connection's receiving end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// The next number expected.
     next: u32,
@@ -57,7 +59,7 @@ pub struct Receiver {
     /// Bytes on the wire that have come, of each packet once.
     bytes: u64,
     /// Of which an ACK has reported.
-    told: u64,
+    reported: u64,
     delivered: u64,
     has_asked: bool,
     is_new: bool,
@@ -68,43 +70,20 @@ pub struct Receiver {
 impl Receiver {
     /// Nothing received.
     pub fn new(which: u8) -> Receiver {
-        Receiver {
-            next: 0,
-            beyond: VecDeque::new(),
-            ahead: 0,
-            bytes: 0,
-            told: 0,
-            delivered: 0,
-            has_asked: false,
-            is_new: true,
-            which,
-        }
+        Receiver { is_new: true, which, ..Receiver::default() }
     }
 
     /// The common part of all like it.
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }
-    /// Payload that has come with all before it.
-    pub fn delivered(&self) -> u64 {
-        self.delivered
-    }
-    /// Nothing is due by itself.
-    pub fn deadline(&self) -> millpond_core::Time {
-        millpond_core::Time::MAX
-    }
     /// Whether a packet has come.
     fn has(&self, psn: u32) -> bool {
         psn < self.next
             || self.beyond.get((psn - self.next) as usize).is_some_and(|payload| *payload > 0)
     }
-    /// Whether a packet with this number is beyond one that has not come.
-    pub fn is_ahead(&self, psn: u32) -> bool {
-        psn > self.next
-    }
-
     /// A packet arrives.
-    pub fn on_data(&mut self, data: &PacketIn, cfg: &[Config]) -> Came {
+    pub fn on_piece(&mut self, data: &PacketIn, cfg: &[Config]) -> Came {
         let is_late = self.has(data.psn);
         if data.is_trimmed {
             return if is_late { self.ack(data) } else { Came::Nack };
@@ -120,7 +99,7 @@ impl Receiver {
             || data.asks
             || is_late
             || closes && self.has_asked
-            || self.bytes - self.told >= self.config(cfg).ack_bytes;
+            || self.bytes - self.reported >= self.config(cfg).ack_bytes;
         if wants { self.ack(data) } else { Came::Quietly }
     }
 
@@ -143,7 +122,7 @@ impl Receiver {
     }
 
     fn ack(&mut self, data: &PacketIn) -> Came {
-        self.told = self.bytes;
+        self.reported = self.bytes;
         if self.ahead == 0 {
             self.has_asked = false;
         }
@@ -157,7 +136,7 @@ impl Receiver {
 
     /// The answer to a probe: an ACK of all that has come.
     pub fn probed(&mut self, value: u16) -> Came {
-        self.told = self.bytes;
+        self.reported = self.bytes;
         self.said(self.next, value)
     }
 
@@ -167,5 +146,52 @@ impl Receiver {
         let bitmap = map.fold(0, |all, bit| all | 1 << bit);
         let (bytes, ahead) = (self.bytes, self.ahead);
         Came::Ack(self.next, Selective { bytes, bitmap, base, ahead, value })
+    }
+}
+
+impl Receives for Receiver {
+    type Config = [Config];
+
+    fn on_packet(
+        &mut self,
+        _: Time,
+        packet: &Packet,
+        slot: u32,
+        cfg: &[Config],
+    ) -> (Option<Arrived>, Option<Beside>) {
+        let is_marked = packet.ecn() == Ecn::Ce;
+        let (came, cause, value, is_ahead) = match packet.body {
+            Body::UetData { psn, value, .. } => {
+                let data = PacketIn {
+                    psn,
+                    len: packet.payload,
+                    size: packet.size,
+                    value,
+                    is_marked,
+                    asks: packet.has(flags::ASKS),
+                    is_trimmed: packet.has(flags::TRIMMED),
+                };
+                let is_ahead = psn > self.next && !data.is_trimmed;
+                (self.on_piece(&data, cfg), psn, value, is_ahead)
+            }
+            Body::UetProbe { psn, value, .. } => (self.probed(value), psn, value, false),
+            _ => return (None, None),
+        };
+        let arrived = Arrived { out_of_order: is_ahead, ..Arrived::so_far(self.delivered) };
+        let (body, selective) = match came {
+            Came::Quietly => return (Some(arrived), None),
+            Came::Ack(next, selective) => (Body::UetAck { next, cause, slot }, Some(selective)),
+            Came::Nack => (Body::UetNack { psn: cause, slot, value }, None),
+        };
+        let flags = packet.flags & (flags::RETRANSMISSION | flags::LAST_HOP)
+            | (if is_marked { flags::ECE } else { 0 })
+            | (if packet.kind() == Kind::UetProbe { flags::ASKS } else { 0 });
+        let answer = Beside { body, stamp: packet.stamp, value: Some(value), flags, selective };
+        (Some(arrived), Some(answer))
+    }
+
+    /// Payload that has come with all before it.
+    fn expected(&self, _: Option<Mapping>) -> u64 {
+        self.delivered
     }
 }

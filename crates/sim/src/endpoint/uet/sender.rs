@@ -22,13 +22,17 @@
 //! Invariant: a number is acknowledged, in flight, or waits to be sent again; the deadline is set
 //! while any is in flight.
 
-use super::{CREDIT, Config};
-use crate::endpoint::{Counters, Outgoing, Standing};
-use millpond_core::Time;
+use super::{CREDIT, Config, entropy};
+use crate::endpoint::{
+    Beside, Counters, Endpoint, Form, Incoming, Limited, Marked, Outgoing, Standing,
+};
 use millpond_core::congestion::{Nscc, NsccAck};
 use millpond_core::edge::entropy::{Entropy, Fate};
-use millpond_core::packet::Selective;
+use millpond_core::host::Cut;
+use millpond_core::packet::uet::HEADERS;
+use millpond_core::packet::{Body, Packet, Selective, flags};
 use millpond_core::random::mix64;
+use millpond_core::{Ecn, Time};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A packet to send.
@@ -46,6 +50,22 @@ pub struct Piece {
     pub is_again: bool,
     /// It asks for an ACK.
     pub asks: bool,
+}
+
+impl Piece {
+    /// Makes a packet one of the connection's, by its entropy value.
+    pub fn write(&self, packet: &mut Packet, slot: u32) {
+        let Piece { psn, target, value, .. } = *self;
+        packet.body = Body::UetData { psn, target, slot, value };
+        packet.entropy = entropy(packet.entropy, value);
+        packet.flags |= if self.asks { flags::ASKS } else { 0 };
+    }
+
+    /// Its cut: it is one packet, with headers of its own.
+    pub fn cut(&self, stream: Cut) -> Cut {
+        let header = stream.header - stream.headers + HEADERS;
+        Cut { mss: self.len.into(), header, headers: HEADERS }
+    }
 }
 
 /// A probe to send.
@@ -123,7 +143,7 @@ pub struct Sender {
     /// May be below zero for a moment: what is reported of counts packets that wait, too.
     in_flight: i64,
     /// Bytes that the receiver has reported.
-    told: u64,
+    reported: u64,
     nscc: Nscc,
     credit: Option<Credit>,
     entropy: Entropy,
@@ -138,6 +158,8 @@ pub struct Sender {
     deadline: Time,
     retransmitted: u32,
     timeouts: u32,
+    /// How many share its NIC.
+    senders: u32,
     /// Which of the run's transports of this family it follows.
     which: u8,
 }
@@ -165,7 +187,7 @@ impl Sender {
             waiting: 0,
             departures: VecDeque::new(),
             in_flight: 0,
-            told: 0,
+            reported: 0,
             nscc: Nscc::new(&own.terms),
             credit,
             entropy: Entropy::new(own.path_choice, own.paths, seed),
@@ -177,6 +199,7 @@ impl Sender {
             deadline: Time::MAX,
             retransmitted: 0,
             timeouts: 0,
+            senders: 1,
             which,
         }
     }
@@ -185,72 +208,6 @@ impl Sender {
     pub fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }
-    /// The application writes.
-    pub fn write(&mut self, _: Time, bytes: u64) {
-        self.written += bytes;
-        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.left <= 0) {
-            credit.has_news = true;
-        }
-    }
-    /// Packets leave by [`Sender::next`].
-    pub fn poll_send(&mut self, _: Time, _: u32, _: &[Config]) -> Option<Outgoing> {
-        None
-    }
-    /// Whether there is a packet that may leave.
-    pub fn would_send(&self, cfg: &[Config]) -> bool {
-        let cfg = self.config(cfg);
-        self.has_packet() && self.may_send(self.next_wire(cfg), cfg)
-    }
-    /// Round trips are measured by what data says.
-    pub fn on_rtt(&mut self, _: Time, _: &[Config]) {}
-    pub fn srtt(&self) -> Time {
-        self.rtt
-    }
-    pub fn rto(&self) -> Time {
-        Time::ZERO
-    }
-    pub fn acked(&self) -> u64 {
-        self.acked
-    }
-    pub fn written(&self) -> u64 {
-        self.written
-    }
-    pub fn is_done(&self) -> bool {
-        self.written > 0 && self.acked == self.written
-    }
-    pub fn counters(&self) -> Counters {
-        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
-    }
-    pub fn deadline(&self) -> Time {
-        self.deadline.min(self.probe_at)
-    }
-    /// Payload sent of all that was written.
-    pub fn sent(&self) -> u64 {
-        self.cut
-    }
-    /// Its flow was held for so long, and its timers stood still.
-    pub fn thaw(&mut self, held: Time) {
-        for sent in &mut self.sent {
-            sent.at = sent.at.saturating_add(held);
-        }
-        self.departures.iter_mut().for_each(|(at, _)| *at = at.saturating_add(held));
-        self.deadline = self.deadline.saturating_add(held);
-        self.probe_at = self.probe_at.saturating_add(held);
-        if let Some(credit) = &mut self.credit {
-            credit.asked_at = credit.asked_at.saturating_add(held);
-        }
-    }
-    pub fn standing(&self, _: &[Config]) -> Standing {
-        let repairs = self.recovery.is_some() || !self.again.is_empty();
-        Standing {
-            state: if repairs { "recovery" } else { "open" },
-            cwnd: self.nscc.window(),
-            ssthresh: u64::MAX,
-            in_flight: self.in_flight.max(0) as u64,
-            law: Vec::new(),
-        }
-    }
-
     fn has_packet(&self) -> bool {
         !self.again.is_empty() || self.cut < self.written
     }
@@ -408,7 +365,7 @@ impl Sender {
 
     /// An ACK: the next number that is expected, the rest, whether what caused it was marked, and
     /// how long that took.
-    pub fn on_ack(
+    pub fn on_selective(
         &mut self,
         now: Time,
         next: u32,
@@ -427,8 +384,8 @@ impl Sender {
             self.acknowledge(selective.base.saturating_add(bits.trailing_zeros()), cfg);
             bits &= bits - 1;
         }
-        let newly = selective.bytes.saturating_sub(self.told);
-        self.told = self.told.max(selective.bytes);
+        let newly = selective.bytes.saturating_sub(self.reported);
+        self.reported = self.reported.max(selective.bytes);
         self.in_flight -= newly as i64;
         let fate = if is_marked { Fate::Marked } else { Fate::Good };
         self.learn(now, selective.value, fate, cfg);
@@ -575,9 +532,68 @@ impl Sender {
         let asks_again = || starved.map(|credit| credit.asks_again_at(cfg));
         self.deadline = oldest.or_else(asks_again).unwrap_or(Time::MAX);
     }
+}
 
-    /// Time has come to `now`; does nothing before the deadline.
-    pub fn on_timer(&mut self, now: Time, cfg: &[Config]) {
+impl Endpoint for Sender {
+    type Config = [Config];
+
+    fn write(&mut self, _: Time, bytes: u64) {
+        self.written += bytes;
+        if let Some(credit) = self.credit.as_mut().filter(|credit| credit.left <= 0) {
+            credit.has_news = true;
+        }
+    }
+
+    fn poll_send(&mut self, now: Time, _: u32, cfg: &[Config]) -> Option<Outgoing> {
+        let piece = self.next(now, self.senders, cfg)?;
+        let segment = Outgoing::new(0, piece.len.into(), Ecn::Ect);
+        Some(Outgoing { retransmission: piece.is_again, form: Form::Uet(piece), ..segment })
+    }
+
+    fn would_send(&self, cfg: &[Config]) -> bool {
+        let cfg = self.config(cfg);
+        self.has_packet() && self.may_send(self.next_wire(cfg), cfg)
+    }
+
+    fn beside(&mut self, now: Time, slot: u32, cfg: &[Config]) -> Option<Beside> {
+        let Probe { psn, target, value, requests } = self.takes_probe(now, self.senders, cfg)?;
+        let body = Body::UetProbe { psn, target, slot, value };
+        let flags = if requests { flags::ASKS } else { 0 };
+        Some(Beside { value: Some(value), flags, ..Beside::new(now, body) })
+    }
+
+    fn shares_nic(&mut self, senders: u32) {
+        self.senders = senders;
+    }
+
+    fn on_packet(&mut self, now: Time, incoming: &Incoming, cfg: &[Config]) -> Option<Body> {
+        let packet = incoming.packet;
+        let rtt = now.saturating_sub(packet.stamp);
+        let is_marked = packet.has(flags::ECE);
+        match packet.body {
+            Body::UetAck { next, .. } => {
+                let selective = incoming.packets.side::<Selective>(packet)?;
+                let delay = self.delay(rtt);
+                self.on_selective(now, next, selective, (is_marked, rtt), cfg);
+                if packet.has(flags::ASKS) {
+                    self.on_probe_answer(delay, cfg);
+                }
+            }
+            Body::UetNack { psn, value, .. } => {
+                let is_last_hop = packet.has(flags::LAST_HOP);
+                self.on_nack(now, psn, value, (is_marked, is_last_hop, rtt), cfg);
+            }
+            Body::UetPull { credit, .. } => self.on_pull(credit, cfg),
+            _ => {}
+        }
+        None
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline.min(self.probe_at)
+    }
+
+    fn on_timer(&mut self, now: Time, cfg: &[Config]) {
         let cfg = self.config(cfg);
         if now >= self.probe_at {
             self.probes = !self.sent.is_empty();
@@ -615,4 +631,52 @@ impl Sender {
         }
         self.arm(cfg);
     }
+
+    fn thaw(&mut self, _: Time, held: Time) {
+        for sent in &mut self.sent {
+            sent.at = sent.at.saturating_add(held);
+        }
+        self.departures.iter_mut().for_each(|(at, _)| *at = at.saturating_add(held));
+        self.deadline = self.deadline.saturating_add(held);
+        self.probe_at = self.probe_at.saturating_add(held);
+        if let Some(credit) = &mut self.credit {
+            credit.asked_at = credit.asked_at.saturating_add(held);
+        }
+    }
+
+    fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Payload sent of all that was written.
+    fn sent(&self) -> u64 {
+        self.cut
+    }
+
+    fn srtt(&self) -> Time {
+        self.rtt
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { retransmitted: self.retransmitted, timeouts: self.timeouts }
+    }
+
+    fn standing(&self, _: &[Config]) -> Standing {
+        let repairs = self.recovery.is_some() || !self.again.is_empty();
+        Standing {
+            state: if repairs { "recovery" } else { "open" },
+            cwnd: self.nscc.window(),
+            ssthresh: u64::MAX,
+            in_flight: self.in_flight.max(0) as u64,
+            law: Vec::new(),
+        }
+    }
 }
+
+impl Limited for Sender {}
+
+impl Marked for Sender {}

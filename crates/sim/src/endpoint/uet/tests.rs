@@ -1,8 +1,9 @@
 //! The two ends by themselves, and a host's pacer.
 
-use super::receiver::PacketIn;
+use super::receiver::{Came, PacketIn};
 use super::sender::Piece;
 use super::*;
+use crate::endpoint::{Endpoint, Receives};
 use millpond_core::packet::Selective;
 use millpond_scenario::Scenario;
 
@@ -34,36 +35,36 @@ fn ack(came: Came) -> (u32, Selective) {
 fn a_receiver_acknowledges_when_it_must() {
     let cfg = config("");
     let mut receiver = Receiver::new(0);
-    let (next, first) = ack(receiver.on_data(&data(0), &cfg));
+    let (next, first) = ack(receiver.on_piece(&data(0), &cfg));
     assert_eq!((next, first.bytes, first.ahead, first.value), (1, 4150, 0, 7));
     // 16,384 bytes are four packets.
-    let quiet = (1..4).map(|psn| receiver.on_data(&data(psn), &cfg));
+    let quiet = (1..4).map(|psn| receiver.on_piece(&data(psn), &cfg));
     assert!(quiet.collect::<Vec<_>>().iter().all(|came| *came == Came::Quietly));
-    assert_eq!(ack(receiver.on_data(&data(4), &cfg)).0, 5);
+    assert_eq!(ack(receiver.on_piece(&data(4), &cfg)).0, 5);
     // A mark, a question, and what came before.
-    assert_eq!(ack(receiver.on_data(&PacketIn { is_marked: true, ..data(5) }, &cfg)).0, 6);
-    assert_eq!(ack(receiver.on_data(&PacketIn { asks: true, ..data(6) }, &cfg)).0, 7);
-    assert_eq!(ack(receiver.on_data(&data(3), &cfg)).0, 7);
-    assert_eq!(receiver.delivered(), 7 * 4086);
+    assert_eq!(ack(receiver.on_piece(&PacketIn { is_marked: true, ..data(5) }, &cfg)).0, 6);
+    assert_eq!(ack(receiver.on_piece(&PacketIn { asks: true, ..data(6) }, &cfg)).0, 7);
+    assert_eq!(ack(receiver.on_piece(&data(3), &cfg)).0, 7);
+    assert_eq!(receiver.expected(None), 7 * 4086);
 }
 
 #[test]
 fn a_receiver_names_what_came_beyond_a_gap_and_asks_for_what_was_trimmed() {
     let cfg = config("");
     let mut receiver = Receiver::new(0);
-    receiver.on_data(&data(0), &cfg);
+    receiver.on_piece(&data(0), &cfg);
     let trimmed = PacketIn { is_trimmed: true, len: 0, size: 64, ..data(1) };
-    assert_eq!(receiver.on_data(&trimmed, &cfg), Came::Nack);
-    receiver.on_data(&data(2), &cfg);
-    let (next, it) = ack(receiver.on_data(&PacketIn { asks: true, ..data(4) }, &cfg));
+    assert_eq!(receiver.on_piece(&trimmed, &cfg), Came::Nack);
+    receiver.on_piece(&data(2), &cfg);
+    let (next, it) = ack(receiver.on_piece(&PacketIn { asks: true, ..data(4) }, &cfg));
     assert_eq!((next, it.base, it.bitmap, it.ahead, it.bytes), (1, 4, 1, 2, 3 * 4150));
-    let (_, it) = ack(receiver.on_data(&PacketIn { is_marked: true, ..data(3) }, &cfg));
+    let (_, it) = ack(receiver.on_piece(&PacketIn { is_marked: true, ..data(3) }, &cfg));
     assert_eq!((it.base, it.bitmap), (3, 0b11));
     // The gap closes, and one beyond it has asked.
-    let (next, it) = ack(receiver.on_data(&data(1), &cfg));
-    assert_eq!((next, it.ahead, receiver.delivered()), (5, 0, 5 * 4086));
+    let (next, it) = ack(receiver.on_piece(&data(1), &cfg));
+    assert_eq!((next, it.ahead, receiver.expected(None)), (5, 0, 5 * 4086));
     // A packet that came need not be sent again.
-    assert_eq!(ack(receiver.on_data(&trimmed, &cfg)).0, 5);
+    assert_eq!(ack(receiver.on_piece(&trimmed, &cfg)).0, 5);
 }
 
 fn selective(bytes: u64) -> Selective {
@@ -79,15 +80,15 @@ fn a_sender_fills_its_window_and_asks_at_its_end() {
     assert_eq!(pieces.iter().map(|it| it.psn).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(pieces.iter().map(|it| it.asks).collect::<Vec<_>>(), [false, false, false, true]);
     let rtt = Time::from_us(5);
-    sender.on_ack(rtt, 1, &selective(4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 1, &selective(4150), (false, rtt), &cfg);
     assert_eq!(sender.next(rtt, 1, &cfg).unwrap().psn, 4);
     // A NACK: the window has a packet less, and its packet goes first.
     sender.on_nack(rtt, 2, 7, (false, true, rtt), &cfg);
     assert_eq!(sender.next(rtt, 1, &cfg), None);
-    sender.on_ack(rtt, 2, &selective(2 * 4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 2, &selective(2 * 4150), (false, rtt), &cfg);
     let again = sender.next(rtt, 1, &cfg).unwrap();
     assert_eq!((again.psn, again.is_again, again.asks), (2, true, true));
-    sender.on_ack(rtt, 5, &selective(5 * 4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 5, &selective(5 * 4150), (false, rtt), &cfg);
     assert_eq!(sender.acked(), 5 * 4086);
 }
 
@@ -102,7 +103,7 @@ fn a_packet_without_an_answer_is_sent_again() {
     assert_eq!(sender.counters().timeouts, 1);
     let again = sender.next(Time::from_us(100), 1, &cfg).unwrap();
     assert!(again.is_again && sender.deadline() == Time::from_us(200));
-    sender.on_ack(Time::from_us(110), 1, &selective(1_064), (false, Time::from_us(10)), &cfg);
+    sender.on_selective(Time::from_us(110), 1, &selective(1_064), (false, Time::from_us(10)), &cfg);
     assert!(sender.is_done() && sender.deadline() == Time::MAX);
 }
 
@@ -196,7 +197,7 @@ fn a_target_is_the_rest_without_the_credit_at_hand_shared_among_the_senders_of_a
     // The credit of 64 units pays for one packet of three that are to be sent again, whose target
     // has the other two.
     let rtt = Time::from_us(5);
-    sender.on_ack(rtt, 1, &selective(4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 1, &selective(4150), (false, rtt), &cfg);
     for psn in [1, 2, 3] {
         sender.on_nack(rtt, psn, 7, (false, true, rtt), &cfg);
     }
@@ -216,7 +217,7 @@ fn a_sender_without_credit_requests_to_send_what_is_written_later() {
     sender.write(Time::ZERO, 1_000);
     assert_eq!(pieces(&mut sender, Time::ZERO, &cfg).len(), 1);
     let at = Time::from_us(5);
-    sender.on_ack(at, 1, &selective(1_064), (false, at), &cfg);
+    sender.on_selective(at, 1, &selective(1_064), (false, at), &cfg);
     assert_eq!((sender.takes_probe(at, 1, &cfg), sender.deadline()), (None, Time::MAX));
     sender.write(at, 1_000);
     assert_eq!(sender.next(at, 1, &cfg), None);
@@ -263,8 +264,8 @@ fn bytes_in_flight_are_even_after_a_timeout_that_was_too_early() {
     let mut at = Time::from_us(20);
     for piece in first.iter().chain([&again]) {
         let packet = PacketIn { asks: true, ..data(piece.psn) };
-        let (next, selective) = ack(receiver.on_data(&packet, &cfg));
-        sender.on_ack(at, next, &selective, (false, at), &cfg);
+        let (next, selective) = ack(receiver.on_piece(&packet, &cfg));
+        sender.on_selective(at, next, &selective, (false, at), &cfg);
         at += Time::from_us(1);
     }
     assert_eq!((sender.standing(&cfg).in_flight, sender.is_done()), (0, true));

@@ -116,6 +116,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::Endpoint;
     use crate::endpoint::tcp::tests::config;
     use millpond_core::congestion::Window;
     use millpond_scenario::transport::Pacing;

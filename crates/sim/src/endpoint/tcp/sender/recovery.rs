@@ -204,16 +204,7 @@ impl Sender {
             self.deadline = now.saturating_add(self.rto.current());
         }
         let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-        Outgoing {
-            seq: from,
-            len,
-            syn: false,
-            retransmission: true,
-            cwr: false,
-            ecn,
-            mapping: None,
-            rdma: None,
-        }
+        Outgoing { retransmission: true, ..Outgoing::new(from, len, ecn) }
     }
 
     /// The retransmission timer expires (RFC 6298 (5.4)–(5.6), RFC 5681 §3.1).

@@ -13,8 +13,8 @@
 //! set.
 
 use super::{Next, Phase, Sender};
-use crate::endpoint::Outgoing;
 use crate::endpoint::tcp::Config;
+use crate::endpoint::{Limited, Outgoing};
 use millpond_core::congestion::Cause;
 use millpond_core::{Ecn, Time};
 
@@ -22,9 +22,8 @@ use millpond_core::{Ecn, Time};
 /// TCP_RESOURCE_PROBE_INTERVAL).
 const TOLD_WAIT_MAX: Time = Time::from_ms(500);
 
-impl Sender {
-    /// The segment that [`Sender::poll_send`] would give now, without giving it.
-    pub fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
+impl Limited for Sender {
+    fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
         let cfg = cfg.of(self.which);
         if matches!(self.phase, Phase::Open | Phase::Paced)
             && !self.held
@@ -34,57 +33,30 @@ impl Sender {
             self.begin_flight(now, cfg);
         }
         Some(match self.plan(max_len, cfg)? {
-            Next::Syn => Outgoing {
-                seq: 0,
-                len: 0,
-                syn: true,
-                retransmission: self.syns > 0,
-                cwr: false,
-                ecn: Ecn::NotEct,
-                mapping: None,
-                rdma: None,
-            },
+            Next::Syn => {
+                let retransmission = self.syns > 0;
+                Outgoing { syn: true, retransmission, ..Outgoing::new(0, 0, Ecn::NotEct) }
+            }
             Next::New(len) => {
                 let ecn = cfg.data_ecn;
-                Outgoing {
-                    seq: self.nxt,
-                    len,
-                    syn: false,
-                    retransmission: false,
-                    cwr: self.cwr_due,
-                    ecn,
-                    mapping: None,
-                    rdma: None,
-                }
+                Outgoing { cwr: self.cwr_due, ..Outgoing::new(self.nxt, len, ecn) }
             }
             Next::Again(from, to, _) => {
                 let (len, ecn) = ((to - from) as u32, cfg.retransmission_ecn);
-                Outgoing {
-                    seq: from,
-                    len,
-                    syn: false,
-                    retransmission: true,
-                    cwr: false,
-                    ecn,
-                    mapping: None,
-                    rdma: None,
-                }
+                Outgoing { retransmission: true, ..Outgoing::new(from, len, ecn) }
             }
         })
     }
 
-    /// Packets that were sent and are not acknowledged, as Linux's packets_out counts them.
-    pub fn packets_out(&self, cfg: &Config) -> u32 {
+    fn packets_out(&self, cfg: &Config) -> u32 {
         ((self.nxt - self.una).div_ceil(u64::from(cfg.mss))).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Whether only one segment may be tried, because the probe timer tries.
-    pub fn is_probing(&self) -> bool {
+    fn is_probing(&self) -> bool {
         self.probing
     }
 
-    /// The segment that was looked at may leave: whatever waited for the probe timer is over.
-    pub fn accepted(&mut self) {
+    fn accepted(&mut self) {
         if self.probes > 0 {
             (self.probes, self.probing) = (0, false);
             if self.una == self.nxt {
@@ -93,35 +65,34 @@ impl Sender {
         }
     }
 
-    /// The segment that was looked at was refused; `told`: with the order to reduce the window.
-    pub fn refused(&mut self, now: Time, told: bool, cfg: &Config) {
+    fn refused(&mut self, now: Time, reduces: bool, cfg: &Config) {
         let waits = self.una == self.nxt && !matches!(self.phase, Phase::Closed | Phase::SynSent);
         if waits && (self.probes == 0 || self.probing) {
             // The first wait is the timer's own; a probe that was refused without a word doubles
             // it.
-            self.probes = if self.probes == 0 || told {
+            self.probes = if self.probes == 0 || reduces {
                 self.probes.max(1)
             } else {
                 (self.probes + 1).min(16)
             };
             let base = cfg.probe_timer.max(self.rto.srtt());
             let wait = base.saturating_mul(1 << (self.probes - 1)).min(cfg.max_rto.max(base));
-            let wait = if told { wait.min(TOLD_WAIT_MAX.max(base)) } else { wait };
+            let wait = if reduces { wait.min(TOLD_WAIT_MAX.max(base)) } else { wait };
             self.deadline = now.saturating_add(wait);
         }
         self.probing = false;
     }
 
-    /// The local host is congested: the window is reduced, unless it has been for this window of
-    /// data.
-    pub fn reduce(&mut self, now: Time, cfg: &Config) {
+    fn reduce(&mut self, now: Time, cfg: &Config) {
         let cfg = cfg.of(self.which);
         let open = matches!(self.phase, Phase::Open | Phase::Paced | Phase::Disorder);
         if open && (self.una > self.cut_until || self.cut_until == 0) {
             self.cut(Cause::Mark, self.nxt - self.una, now, cfg);
         }
     }
+}
 
+impl Sender {
     /// The timer has expired while nothing was in flight: the probe timer's time.
     pub(super) fn probe(&mut self) {
         self.probing = true;
@@ -132,8 +103,8 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::AckIn;
     use crate::endpoint::tcp::tests::config;
+    use crate::endpoint::{AckIn, Endpoint};
 
     const MSS: u64 = 1000;
 

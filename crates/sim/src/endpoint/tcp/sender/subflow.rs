@@ -4,8 +4,8 @@
 //! stream waits behind its window.
 
 use super::{Phase, Sender};
-use crate::endpoint::Outgoing;
 use crate::endpoint::tcp::Config;
+use crate::endpoint::{Endpoint, Outgoing};
 use millpond_core::Time;
 use millpond_core::congestion::Path;
 

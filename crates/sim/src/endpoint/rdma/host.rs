@@ -2,46 +2,18 @@
 //!
 //! Invariant: an answer carries what the switches have written on the data that it answers.
 
-use super::receiving::stages_let_see;
-use super::*;
-use crate::endpoint::Answer as Told;
-use millpond_core::Sack;
-use millpond_core::packet::{Side, Telemetry, rdma, telemetry};
+use crate::endpoint::AckOut;
+use crate::fabric::Fabric;
+use crate::hosts::wire::at_host;
+use crate::hosts::{Host, Hosts, Way};
+use millpond_core::packet::{Body, Kind, Packet, Side, Telemetry, flags, rdma, telemetry};
+use millpond_core::{Ecn, Importance, Time, TrafficClass};
 
 impl Hosts {
-    /// An acknowledgement, a NACK or a CNP has arrived.
-    #[inline(never)]
-    pub(super) fn on_answer_of_pair(&mut self, now: Time, packet: &Packet, fabric: &mut Fabric) {
-        let Some(sending) = self.senders.get(packet.peer, packet.flow) else { return };
-        sending.peer = packet.slot();
-        let (ack, hops) = match packet.body {
-            Body::RdmaAck { ack, hops, .. } | Body::Nack { ack, hops, .. } => (ack, hops),
-            _ => (sending.sender.acked(), 0),
-        };
-        let (sack, telemetry) =
-            (fabric.packets.side::<Sack>(packet), fabric.packets.side::<Telemetry>(packet));
-        let ece = packet.has(flags::ECE);
-        let ack = AckIn { ack, ece, sack, stamp: packet.stamp, hops, mapping: None };
-        if stages_let_see(now, sending, packet, &ack) {
-            let rewinds = sending.sender.rewinds();
-            sending.sender.on_answer(
-                now,
-                &Told { kind: packet.kind(), ack, telemetry },
-                &self.shared.transport,
-            );
-            if sending.sender.rewinds() > rewinds
-                && let Some(marker) = sending.egress.as_mut().and_then(|egress| egress.marker())
-            {
-                marker.on_rewind();
-            }
-        }
-        self.go_on(now, packet, fabric);
-    }
-
     /// A queue pair's data has arrived, and these are the answers to send. One to important data is
     /// its echo, and leaves in any case.
     #[inline(never)]
-    pub(super) fn answer_pair(
+    pub fn answer_pair(
         &mut self,
         now: Time,
         slot: u32,
@@ -56,7 +28,7 @@ impl Hosts {
             self.counters.marking.echoes[usize::from(echo == Importance::ForcedEcho)] += 1;
             answer = answer.or_else(|| {
                 let receiver = &mut self.receivers.at(slot).receiver;
-                receiver.answer_now(data.ecn() == Ecn::Ce, &self.shared.transport)
+                receiver.acknowledge(data.ecn() == Ecn::Ce, &self.shared.transport)
             });
         }
         if let Some(answer) = answer {
@@ -92,8 +64,8 @@ impl Hosts {
             .receiver
             .priority(answer.kind, &shared.transport)
             .unwrap_or(receiving.priority);
-        let told = if written.is_none() { 0 } else { telemetry::BYTES };
-        let size = shared.header + beyond + told;
+        let record = if written.is_none() { 0 } else { telemetry::BYTES };
+        let size = shared.header + beyond + record;
         let class = TrafficClass::new(priority, importance, Ecn::NotEct);
         let mut packet = Way::of_receiver(receiving).packet(body, answer.stamp, size, class);
         packet.flags = if answer.ece { flags::ECE } else { 0 };
