@@ -1,9 +1,12 @@
 //! The answers that `millpond new` takes: their forms, their limits and the nearest valid names.
 
+use super::mechanisms::Mechanism;
 use millpond_core::units::{Bytes, Rate};
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::nearest;
+use serde::Deserialize;
 use std::fmt::{self, Display};
+use std::sync::LazyLock;
 
 /// More hosts than this take longer than seconds.
 const HOSTS_MAX: u32 = 1024;
@@ -12,15 +15,27 @@ const RANKS_MAX: u32 = 32;
 /// Bytes that a run carries, about.
 const VOLUME: u64 = 300_000_000;
 
+/// The offers of all questions.
+#[derive(Deserialize)]
+struct Offers {
+    topology: Vec<Kind>,
+    transport: Vec<Transport>,
+    mechanism: Vec<Mechanism>,
+}
+
+static OFFERS: LazyLock<Offers> = LazyLock::new(|| {
+    toml::from_str(include_str!("offers.toml")).unwrap_or_else(|e| panic!("offers.toml: {e}"))
+});
+
 /// A kind of network.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize, PartialEq, Eq)]
 struct Kind {
     /// As in `topology.kind`.
-    name: &'static str,
-    about: &'static str,
-    form: &'static str,
-    /// The numbers of its size, with the least and the most of each.
-    parts: &'static [(&'static str, u32, u32)],
+    name: String,
+    about: String,
+    form: String,
+    /// The numbers of its size: name, least, most and default of each.
+    parts: Vec<(String, u32, u32, u32)>,
 }
 
 /// A network and its size.
@@ -32,63 +47,33 @@ pub struct Topology {
 }
 
 /// One of each kind, with its default size.
-pub const TOPOLOGIES: [Topology; 5] = [
-    Topology {
-        of: &Kind {
-            name: "leaf-spine",
-            about: "two tiers, a link from each leaf to each spine",
-            form: "LEAVESxSPINESxHOSTS-PER-LEAF",
-            parts: &[("leaves", 2, 64), ("spines", 2, 64), ("hosts per leaf", 1, 64)],
-        },
-        sizes: [4, 4, 8],
-    },
-    Topology {
-        of: &Kind {
-            name: "single-switch",
-            about: "all hosts on one switch",
-            form: "HOSTS",
-            parts: &[("hosts", 2, HOSTS_MAX)],
-        },
-        sizes: [32, 1, 1],
-    },
-    Topology {
-        of: &Kind {
-            name: "fat-tree",
-            about: "three tiers of equal switches",
-            form: "PORTS-PER-SWITCH",
-            parts: &[("ports per switch", 4, 16)],
-        },
-        sizes: [4, 1, 1],
-    },
-    Topology {
-        of: &Kind {
-            name: "dumbbell",
-            about: "two switches with one link between them",
-            form: "HOSTS-PER-SIDE",
-            parts: &[("hosts per side", 2, 512)],
-        },
-        sizes: [8, 1, 1],
-    },
-    Topology {
-        of: &Kind {
-            name: "rail-optimised",
-            about: "a leaf for each rail of servers with accelerators",
-            form: "SERVERSxRAILS",
-            parts: &[("servers", 2, 64), ("rails", 2, 16)],
-        },
-        sizes: [4, 4, 1],
-    },
-];
+pub fn networks() -> Vec<Topology> {
+    let of = |kind: &'static Kind| {
+        let size = |at: usize| kind.parts.get(at).map_or(1, |(.., default)| *default);
+        Topology { of: kind, sizes: std::array::from_fn(size) }
+    };
+    OFFERS.topology.iter().map(of).collect()
+}
+
+/// The transports that the questions offer.
+pub fn transports() -> &'static [Transport] {
+    &OFFERS.transport
+}
+
+/// The mechanisms, in the order in which they are offered.
+pub fn mechanisms() -> &'static [Mechanism] {
+    &OFFERS.mechanism
+}
 
 impl Topology {
     /// As in `topology.kind`.
     pub fn kind(&self) -> &'static str {
-        self.of.name
+        &self.of.name
     }
 
     /// The numbers of its size, with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        self.of.parts.iter().zip(self.sizes).map(|((name, ..), size)| (*name, size))
+        self.of.parts.iter().zip(self.sizes).map(|((name, ..), size)| (name.as_str(), size))
     }
 
     /// Hosts in all.
@@ -127,7 +112,7 @@ impl Topology {
             (least..=most).contains(&value).then_some(()).ok_or_else(error)
         };
         let mut sized = Topology { of: self.of, sizes: [1; 3] };
-        for ((name, least, most), (size, number)) in
+        for ((name, least, most, _), (size, number)) in
             self.of.parts.iter().zip(sized.sizes.iter_mut().zip(numbers))
         {
             within(name, number, *least, *most)?;
@@ -152,18 +137,17 @@ impl Display for Topology {
 /// `KIND`, or `KIND:SIZE`.
 pub fn topology(text: &str) -> Result<Topology, String> {
     let (kind, size) = parts(text);
-    let found = TOPOLOGIES.iter().find(|topology| topology.kind() == kind);
-    let found = found.ok_or_else(|| {
-        unknown("topology", kind, TOPOLOGIES.iter().map(|topology| topology.kind()))
-    })?;
+    let known = networks();
+    let found = known.iter().find(|topology| topology.kind() == kind);
+    let found = found
+        .ok_or_else(|| unknown("topology", kind, known.iter().map(|topology| topology.kind())))?;
     size.map_or(Ok(*found), |size| found.sized(size))
 }
 
 /// The forms of all topologies, with what they are.
 pub fn topologies() -> Vec<(String, &'static str)> {
-    let of = |topology: &Topology| topology.of;
-    let shown = |kind: &Kind| (format!("{}:{}", kind.name, kind.form), kind.about);
-    TOPOLOGIES.iter().map(of).map(shown).collect()
+    let shown = |kind: &'static Kind| (format!("{}:{}", kind.name, kind.form), &*kind.about);
+    OFFERS.topology.iter().map(shown).collect()
 }
 
 /// Rates that a message names.
@@ -182,7 +166,8 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// The demands of a transport on hosts and switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// One byte stream on one path.
     Tcp,
@@ -195,41 +180,20 @@ pub enum Family {
 }
 
 /// A transport that the questions offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize, PartialEq, Eq)]
 pub struct Transport {
     /// As in `transport.kind`.
-    pub kind: &'static str,
-    /// Its family.
+    pub kind: String,
     pub family: Family,
     /// Whether it steers by marks of the switches.
     pub marks: bool,
 }
 
-const fn transport_of(kind: &'static str, family: Family, marks: bool) -> Transport {
-    Transport { kind, family, marks }
-}
-
-/// All that the questions offer, the default first.
-pub const TRANSPORTS: [Transport; 12] = [
-    transport_of("dctcp", Family::Tcp, true),
-    transport_of("cubic", Family::Tcp, false),
-    transport_of("newreno", Family::Tcp, false),
-    transport_of("swift", Family::Tcp, false),
-    transport_of("tas", Family::Tcp, true),
-    transport_of("dcqcn", Family::Rdma, true),
-    transport_of("hpcc", Family::Rdma, false),
-    transport_of("powertcp", Family::Rdma, false),
-    transport_of("timely", Family::Rdma, false),
-    transport_of("rdma-dctcp", Family::Rdma, true),
-    transport_of("homa", Family::Homa, false),
-    transport_of("uet", Family::Uet, true),
-];
-
 /// A transport by its kind.
-pub fn transport(text: &str) -> Result<Transport, String> {
+pub fn transport(text: &str) -> Result<&'static Transport, String> {
     let kind = text.trim();
-    let found = TRANSPORTS.into_iter().find(|transport| transport.kind == kind);
-    found.ok_or_else(|| unknown("transport", kind, TRANSPORTS.iter().map(|one| one.kind)))
+    let found = transports().iter().find(|transport| transport.kind == kind);
+    found.ok_or_else(|| unknown("transport", kind, transports().iter().map(|one| &*one.kind)))
 }
 
 /// The traffic.

@@ -161,7 +161,7 @@ fn topology_question() -> Question {
         option: "topology",
         words: "Which network? KIND or KIND:SIZE",
         choices: answers::topologies(),
-        default: answers::TOPOLOGIES[0].to_string(),
+        default: answers::networks()[0].to_string(),
     }
 }
 
@@ -182,13 +182,13 @@ fn transport_question() -> Question {
         let found = kinds.into_iter().find(|mechanism| mechanism.kind == kind);
         found.map_or("", |mechanism| mechanism.about.summary)
     };
-    let choice = |transport: &Transport| (transport.kind.to_string(), about(transport.kind));
+    let choice = |transport: &Transport| (transport.kind.clone(), about(&transport.kind));
     Question {
         number: 3,
         option: "transport",
         words: "Which transport?",
-        choices: answers::TRANSPORTS.iter().map(choice).collect(),
-        default: answers::TRANSPORTS[0].kind.to_string(),
+        choices: answers::transports().iter().map(choice).collect(),
+        default: answers::transports()[0].kind.clone(),
     }
 }
 
@@ -204,14 +204,14 @@ fn traffic_question() -> Question {
 
 fn mechanism_question(topology: &Topology, transport: &Transport) -> Question {
     let fitting = mechanisms::fitting(topology, transport);
-    let choice = |one: &&Mechanism| (one.name.to_string(), one.about);
+    let choice = |one: &&'static Mechanism| (one.name.clone(), &*one.about);
     let none = ("none".to_string(), "the plain network alone");
     Question {
         number: 5,
         option: "mechanisms",
         words: "Which mechanisms beside the plain network? NAME,…",
         choices: fitting.iter().map(choice).chain([none]).collect(),
-        default: fitting.first().map_or("none", |first| first.name).to_string(),
+        default: fitting.first().map_or("none", |first| &*first.name).to_string(),
     }
 }
 

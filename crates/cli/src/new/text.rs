@@ -16,7 +16,7 @@ const TEMPLATE: &str = include_str!("scenario.toml");
 pub struct Answers {
     pub topology: Topology,
     pub rate: Rate,
-    pub transport: Transport,
+    pub transport: &'static Transport,
     pub traffic: Traffic,
     pub mechanisms: Vec<&'static Mechanism>,
 }
@@ -68,7 +68,8 @@ impl Answers {
     /// The words by which lines of the template stand.
     fn words(&self) -> Vec<&'static str> {
         let (family, marks) = (self.transport.family, self.transport.marks);
-        let needs = |needs: Needs| self.mechanisms.iter().any(|mechanism| mechanism.needs == needs);
+        let needs =
+            |needs: Needs| self.mechanisms.iter().any(|mechanism| mechanism.needs == Some(needs));
         let family_word = match family {
             Family::Tcp => "tcp",
             Family::Rdma => "rdma",
@@ -96,7 +97,7 @@ impl Answers {
     }
 
     fn values(&self, name: &str, file: &str) -> Values {
-        let names: Vec<&str> = self.mechanisms.iter().map(|one| one.name).collect();
+        let names: Vec<&str> = self.mechanisms.iter().map(|one| &*one.name).collect();
         let (beside, mechanisms) = match &names[..] {
             [] => ("without a mechanism".to_string(), "none".to_string()),
             names => (format!("plain, and with {}", names.join(", ")), names.join(",")),
