@@ -67,6 +67,26 @@ impl Column {
     }
 }
 
+/// One row of a batch, by the places of the columns.
+pub(crate) struct Row<'a> {
+    columns: &'a [Column],
+    at: usize,
+}
+
+impl<'a> Row<'a> {
+    pub fn float(&self, column: usize) -> Option<f64> {
+        self.columns[column].float(self.at)
+    }
+
+    pub fn whole(&self, column: usize) -> Option<u64> {
+        self.columns[column].whole(self.at)
+    }
+
+    pub fn text(&self, column: usize) -> Option<&'a str> {
+        self.columns[column].text(self.at)
+    }
+}
+
 impl Rows {
     /// Opens a file.
     ///
@@ -139,6 +159,18 @@ impl Rows {
             each_batch(group.as_ref(), &self.path, &places, &mut each)?;
         }
         Ok(())
+    }
+
+    /// Calls `each` with each row of these columns, in the file's order.
+    ///
+    /// # Errors
+    /// As [`each`](Rows::each).
+    pub fn each_row<const N: usize>(
+        &self,
+        names: [&str; N],
+        mut each: impl FnMut(Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(names, |columns, count| (0..count).try_for_each(|at| each(Row { columns, at })))
     }
 
     fn malformed(&self, reason: String) -> Error {

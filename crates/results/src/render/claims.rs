@@ -1,6 +1,6 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Number, Reproduction, Verdict, World};
+use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
 use crate::render::format::{NONE, count, digits, percent, time};
 
 /// The flag of a claim that holds without its mechanism.
@@ -117,38 +117,55 @@ pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
     }
 }
 
-/// The same of a number of an experiment: a bound has its sign.
-pub(crate) fn bound_text(of: &Number) -> String {
-    let sign = if of.at_least { "\u{2265}" } else { "" };
-    format!("{sign}{}", number_text(of.estimate.mean, &of.unit))
-}
-
 /// The share of flows or queries that a claim's number is of, where some were open.
 pub(crate) fn completed(claim: &Claim) -> String {
     let text = |percent: f64| format!("only {percent:.1}% completed");
     claim.completed_percent().map_or(String::new(), text)
 }
 
-/// How many of each kind hold, a line a kind that occurs.
-pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
-    let line = |kind: ClaimKind| {
+/// How the claims of a kind ended.
+pub struct KindCounts {
+    /// Which kind.
+    pub kind: ClaimKind,
+    /// Claims of it.
+    pub all: usize,
+    /// Claims that hold, fail, and are not evaluated.
+    pub verdicts: [usize; 3],
+    /// Claims within the noise.
+    pub noise: usize,
+    /// Claims that hold without the mechanism, too.
+    pub anyway: usize,
+}
+
+/// Counts of each kind that occurs.
+pub fn kind_counts(claims: &[&Claim]) -> Vec<KindCounts> {
+    let of = |kind: ClaimKind| {
         let of: Vec<&&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
         let n = |status| of.iter().filter(|claim| claim.status == status).count();
-        let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
-        let anyway = match of.iter().filter(|claim| claim.holds_anyway()).count() {
+        KindCounts {
+            kind,
+            all: of.len(),
+            verdicts: [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n),
+            noise: of.iter().filter(|claim| claim.noise == Noise::Within).count(),
+            anyway: of.iter().filter(|claim| claim.holds_anyway()).count(),
+        }
+    };
+    ClaimKind::ALL.into_iter().map(of).filter(|of| of.all > 0).collect()
+}
+
+/// How many of each kind hold, a line a kind that occurs.
+pub(crate) fn tally(claims: &[&Claim]) -> Vec<String> {
+    let line = |of: &KindCounts| {
+        let KindCounts { kind, all, verdicts: [hold, fail, open], .. } = of;
+        let anyway = match of.anyway {
             0 => String::new(),
             n => format!(" ({n} also with the mechanism off)"),
         };
-        let noise = match of.iter().filter(|claim| claim.noise == Noise::Within).count() {
-            0 => String::new(),
-            n => format!("; {n} within the noise"),
-        };
-        let (name, all) = (kind.name(), of.len());
-        (all > 0).then(|| {
-            format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}")
-        })
+        let noise = if of.noise == 0 { "" } else { &format!("; {} within the noise", of.noise) };
+        let name = kind.name();
+        format!("{name} {all}: {hold} hold{anyway}, {fail} fail, {open} not evaluated{noise}")
     };
-    let lines: Vec<String> = ClaimKind::ALL.into_iter().filter_map(line).collect();
+    let lines: Vec<String> = kind_counts(claims).iter().map(line).collect();
     if lines.is_empty() { vec!["no claims".to_string()] } else { lines }
 }
 

@@ -3,7 +3,10 @@
 //! Invariant: nothing below this module renders.
 
 pub(crate) mod claims;
+pub(crate) mod document;
 pub(crate) mod exchange;
+pub(crate) mod experiments;
 pub(crate) mod format;
 pub(crate) mod html;
 pub(crate) mod text;
+pub(crate) mod words;

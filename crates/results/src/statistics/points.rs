@@ -1,6 +1,6 @@
 //! The points of a sweep beside each other: which one each is compared with, and their differences.
 
-use crate::model::{Estimate, Point, Sweep, Tree, clean};
+use crate::model::{Estimate, Point, Status, Sweep, Tree, clean};
 use crate::statistics::compare::{each_once, paired_differences};
 use crate::statistics::numbers::Json;
 use crate::statistics::shows;
@@ -101,6 +101,39 @@ pub(crate) fn label<'a>(
     });
     let text = parts.collect::<Vec<_>>().join(" ");
     if text.is_empty() { "base".into() } else { text }
+}
+
+/// A point that was left out, or a run that failed or stalled.
+pub(crate) struct Exception {
+    /// `left out`, `failed` or `stalled`.
+    pub kind: &'static str,
+    /// The number of the run.
+    pub run: Option<u32>,
+    /// `load=0.5, seed 1: its audit failed`.
+    pub text: String,
+}
+
+/// Everything that was left out, then what failed, then what stalled.
+pub(crate) fn exceptions(sweep: &Sweep) -> Vec<Exception> {
+    let skipped = sweep.points.iter().filter_map(|point| {
+        let text = format!("{}: {}", label(sweep, point.values.iter()), point.skipped.as_ref()?);
+        Some(Exception { kind: "left out", run: None, text })
+    });
+    let ended = |status: Status, kind| {
+        let runs = sweep.runs().filter(move |(_, run)| run.status == Some(status));
+        runs.map(move |(point, run)| {
+            let reason = match status {
+                Status::Failed => run.reason.as_deref().unwrap_or("its audit failed"),
+                _ => "",
+            };
+            let colon = if reason.is_empty() { "" } else { ": " };
+            let (place, seed) = (label(sweep, point.values.iter()), run.seed);
+            let text = format!("{place}, seed {seed}{colon}{reason}");
+            Exception { kind, run: Some(run.run), text }
+        })
+    };
+    let failed = ended(Status::Failed, "failed");
+    skipped.chain(failed).chain(ended(Status::Stalled, "stalled")).collect()
 }
 
 /// Points that a warning names at most.

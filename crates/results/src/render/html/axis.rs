@@ -48,26 +48,21 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
+    /// From zero on, and without room beyond its ends.
+    pub fn new(scale: Scale, unit: Unit, title: &str, to: f64, ticks: Vec<(f64, String)>) -> Axis {
+        Axis { scale, unit, title: title.into(), shared: "", from: 0.0, to, pad: 0.0, ticks }
+    }
+
     /// A logarithmic axis that spans all positive values; `None` if there is none.
-    pub fn log(values: impl Iterator<Item = f64> + Clone, unit: Unit, title: &str) -> Option<Axis> {
-        let positive = values.filter(|v| *v > 0.0 && v.is_finite());
-        let mut least = positive.clone().min_by(f64::total_cmp)?;
-        let mut most = positive.max_by(f64::total_cmp)?;
+    pub fn log(values: impl IntoIterator<Item = f64>, unit: Unit, title: &str) -> Option<Axis> {
+        let positive = values.into_iter().filter(|v| *v > 0.0 && v.is_finite());
+        let (mut least, mut most) = number::extent(positive)?;
         if most < least * 1.01 {
             (least, most) = (least / 1.5, most * 1.5);
         }
         let (from, to) = (libm::log10(least), libm::log10(most));
         let ticks = ticks::by_decades(least, most, unit);
-        Some(Axis {
-            scale: Scale::Log,
-            unit,
-            title: title.into(),
-            shared: "",
-            from,
-            to,
-            pad: 0.02,
-            ticks,
-        })
+        Some(Axis { from, pad: 0.02, ..Axis::new(Scale::Log, unit, title, to, ticks) })
     }
 
     /// A linear axis between two numbers. Where they are one number, the axis reaches from there to
@@ -85,7 +80,7 @@ impl Axis {
             _ => (0.0, 1.0),
         };
         let (ticks, shared) = ticks::even(from, to, unit);
-        Axis { scale: Scale::Linear, unit, title: title.into(), shared, from, to, pad: 0.0, ticks }
+        Axis { shared, from, ..Axis::new(Scale::Linear, unit, title, to, ticks) }
     }
 
     /// An axis with a tick at each of these values, if they are few: evenly spread, or by decades
@@ -121,17 +116,8 @@ impl Axis {
     pub fn names(names: &[String], title: &str) -> Axis {
         let ticks =
             names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
-        let (from, to) = (-0.5, names.len() as f64 - 0.5);
-        Axis {
-            scale: Scale::Linear,
-            unit: Unit::Name,
-            title: title.into(),
-            shared: "",
-            from,
-            to,
-            pad: 0.0,
-            ticks,
-        }
+        let to = names.len() as f64 - 0.5;
+        Axis { from: -0.5, ..Axis::new(Scale::Linear, Unit::Name, title, to, ticks) }
     }
 
     /// The axis of percentiles, up to where a share of `least` remains.
@@ -140,16 +126,7 @@ impl Axis {
         let shares = [1.0, 0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
         let ticks = shares.into_iter().filter(|s| -libm::log10(*s) <= to + 1e-9);
         let ticks = ticks.map(|s| (s, number::percentile(s))).collect();
-        Axis {
-            scale: Scale::Tail,
-            unit: Unit::Share,
-            title: title.into(),
-            shared: "",
-            from: 0.0,
-            to,
-            pad: 0.0,
-            ticks,
-        }
+        Axis::new(Scale::Tail, Unit::Share, title, to, ticks)
     }
 
     /// The title with what the numbers are in and how they are spread.

@@ -11,7 +11,10 @@ use super::series::{colour, dashes, shape};
 use std::fmt::Write;
 
 use super::axis::{Axis, Scale};
+use super::number::extent;
+use super::svg::{Draw, attribute, t};
 use super::unit::Unit;
+use crate::model::Estimate;
 
 pub(crate) const WIDTH: f64 = 480.0;
 pub(crate) const HEIGHT: f64 = 290.0;
@@ -50,6 +53,33 @@ pub(crate) struct Line {
     /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out
     /// says so. Escaped.
     pub published: Option<String>,
+}
+
+impl Line {
+    pub fn of(series: usize, points: Vec<(f64, f64)>) -> Line {
+        Line { series, points, ..Line::default() }
+    }
+
+    /// With a mark at each point.
+    pub fn marked(series: usize, points: Vec<(f64, f64)>) -> Line {
+        let marks = points.iter().map(|&(x, y)| (x, y, false)).collect();
+        Line { marks, ..Line::of(series, points) }
+    }
+
+    /// Means with their intervals at these places; `scale` makes the axis' unit of theirs.
+    pub fn estimates(series: usize, all: &[(f64, Estimate)], scale: f64) -> Line {
+        let points = all.iter().filter_map(|(x, of)| Some((*x, of.mean? * scale))).collect();
+        let there = all.iter().filter(|(_, of)| of.mean.is_some());
+        let whiskers = there
+            .filter_map(|(x, of)| of.interval.map(|[low, high]| (*x, low * scale, high * scale)));
+        Line { whiskers: whiskers.collect(), ..Line::marked(series, points) }
+    }
+
+    /// Published points.
+    pub fn published(series: usize, points: Vec<(f64, f64)>, of: &str) -> Line {
+        let marks = points.iter().map(|&(x, y)| (x, y, true)).collect();
+        Line { marks, published: Some(format!("{of}, published")), ..Line::of(series, points) }
+    }
 }
 
 /// A time in which a link failed.
@@ -100,49 +130,46 @@ struct Frame {
 }
 
 impl Chart {
+    /// Read by its vertical axis if that is of names or of shares, and by the other one otherwise.
+    pub fn new(x: Axis, y: Axis, lines: Vec<Line>, label: impl Into<String>) -> Chart {
+        let is_read_at_y = matches!(y.unit, Unit::Name | Unit::Share);
+        let read = if is_read_at_y { Read::AtY } else { Read::AtX };
+        Chart { x, y, lines, spans: Vec::new(), read, label: label.into() }
+    }
+
     fn is_rows(&self) -> bool {
         self.y.unit == Unit::Name
     }
 
     fn frame(&self) -> Frame {
-        let (left, height) = if self.is_rows() {
-            (12.0, self.y.ticks.len() as f64 * ROW + 4.0 + BOTTOM)
-        } else {
-            (LEFT, HEIGHT)
+        let (left, top, height) = match self.is_rows() {
+            true => (12.0, 4.0, self.y.ticks.len() as f64 * ROW + 4.0 + BOTTOM),
+            false => (LEFT, TOP, HEIGHT),
         };
-        let top = if self.is_rows() { 4.0 } else { TOP };
         Frame { left, right: WIDTH - RIGHT, top, bottom: height - BOTTOM, height }
     }
 
     /// The drawing.
     pub fn svg(&self) -> String {
-        let frame = self.frame();
+        let Frame { left, right, top, bottom, height } = self.frame();
         let read = if self.read == Read::AtX { "x" } else { "y" };
-        let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" \
-             data-read=\"{read}\" data-x=\"{}\" data-y=\"{}\" data-x-column=\"{}\" \
-             data-y-column=\"{}\" data-box=\"{} {} {} {}\"",
-            frame.height,
-            self.label,
-            self.x.data(),
-            self.y.data(),
+        let (x, y, label) = (self.x.data(), self.y.data(), &self.label);
+        let names = |axis: &Axis| {
+            let names = axis.ticks.iter().map(|(_, name)| name.as_str());
+            let names = names.filter(|_| axis.unit == Unit::Name).collect::<Vec<_>>();
+            names.join("&#10;")
+        };
+        let x_names = attribute("data-x-names", &names(&self.x));
+        let y_names = attribute("data-y-names", &names(&self.y));
+        format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+             aria-label=\"{label}\" data-read=\"{read}\" data-x=\"{x}\" data-y=\"{y}\" \
+             data-x-column=\"{}\" data-y-column=\"{}\" data-box=\"{left} {top} {right} \
+             {bottom}\"{x_names}{y_names}>{}</svg>",
             self.x.column(),
             self.y.column(),
-            frame.left,
-            frame.top,
-            frame.right,
-            frame.bottom
-        );
-        for (axis, attribute) in [(&self.x, "data-x-names"), (&self.y, "data-y-names")] {
-            if axis.unit == Unit::Name {
-                let names: Vec<&str> = axis.ticks.iter().map(|(_, name)| name.as_str()).collect();
-                let _ = write!(svg, " {attribute}=\"{}\"", names.join("&#10;"));
-            }
-        }
-        svg.push('>');
-        svg.push_str(&self.drawing());
-        svg.push_str("</svg>");
-        svg
+            self.drawing()
+        )
     }
 
     /// How high the drawing is, [`WIDTH`] wide.
@@ -155,9 +182,7 @@ impl Chart {
         let (mut svg, frame) = (String::new(), self.frame());
         self.draw_spans(&mut svg, &frame);
         self.draw_axes(&mut svg, &frame);
-        for line in &self.lines {
-            self.draw_line(&mut svg, &frame, line);
-        }
+        self.lines.iter().for_each(|line| self.draw_line(&mut svg, &frame, line));
         self.name_spans(&mut svg, &frame);
         svg
     }
@@ -169,17 +194,15 @@ impl Chart {
         let of = |&(x, y): &(f64, f64)| if self.is_rows() { x } else { y };
         let values: Vec<f64> =
             self.lines.iter().flat_map(|line| line.points.iter().map(of)).collect();
-        let positive = || values.iter().copied().filter(|value| *value > 0.0);
-        let (least, most) =
-            (positive().min_by(f64::total_cmp)?, positive().max_by(f64::total_cmp)?);
+        let (least, most) = extent(values.iter().copied().filter(|value| *value > 0.0))?;
         let other = match axis.scale {
             _ if axis.unit == Unit::Percent || most < least * WIDE => return None,
             Scale::Tail => return None,
             Scale::Log => Axis::linear(0.0, most * 1.04, axis.unit, &axis.title),
             Scale::Linear => {
-                let zero =
-                    if values.iter().any(|value| *value <= 0.0) { " (0 at the edge)" } else { "" };
-                Axis::log(values.into_iter(), axis.unit, &format!("{}{zero}", axis.title))?
+                let has_zero = values.iter().any(|value| *value <= 0.0);
+                let zero = if has_zero { " (0 at the edge)" } else { "" };
+                Axis::log(values, axis.unit, &format!("{}{zero}", axis.title))?
             }
         };
         let mut chart = self.clone();
@@ -191,55 +214,30 @@ impl Chart {
         let &Frame { left, right, top, bottom, height } = frame;
         for (value, name) in &self.y.ticks {
             let at = self.at_y(frame, *value);
-            let _ = write!(svg, "<path class=\"grid\" d=\"M{left} {at:.1}H{right}\"/>");
+            svg.path("grid", format_args!("M{left} {at:.1}H{right}"));
             if self.is_rows() {
-                let (x, above, values) = (left + 5.0, at - 11.0, self.row_text(*value));
-                let _ = write!(svg, "<text class=\"row\" x=\"{x}\" y=\"{above:.1}\">{name}</text>");
-                let _ = write!(
-                    svg,
-                    "<text x=\"{right}\" y=\"{above:.1}\" text-anchor=\"end\">{values}</text>"
-                );
+                svg.text("row", left + 5.0, t(at - 11.0), "", name);
+                svg.text("", right, t(at - 11.0), "end", &self.row_text(*value));
             } else {
-                let (x, y) = (left - 7.0, at + 4.0);
-                let _ =
-                    write!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>");
+                svg.text("", left - 7.0, t(at + 4.0), "end", name);
             }
         }
-        let places: Vec<(f64, &str)> = self
-            .x
-            .ticks
-            .iter()
-            .map(|(value, name)| (self.at_x(frame, *value), name.as_str()))
-            .collect();
-        for ((at, name), shown) in places.iter().zip(shown(&places)) {
-            let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {top}V{bottom}\"/>");
-            let class = match shown {
-                Shown::Everywhere => "",
-                Shown::Wide => " class=\"wide\"",
-                Shown::Nowhere => continue,
-            };
+        for (at, name, class) in labelled(&self.x, |value| self.at_x(frame, value)) {
+            svg.path("grid", format_args!("M{at:.1} {top}V{bottom}"));
+            let Some(class) = class else { continue };
             let half = letters(name) * LETTER_ON_PHONE / 2.0;
             let (x, anchor) = match at {
                 at if at + half > WIDTH => (WIDTH - 1.0, "end"),
                 at if at - half < 0.0 => (1.0, "start"),
-                at => (*at, "middle"),
+                at => (at, "middle"),
             };
-            let y = bottom + 18.0;
-            let _ = write!(
-                svg,
-                "<text{class} x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>"
-            );
+            svg.text(class, t(x), bottom + 18.0, anchor, name);
         }
-        let _ = write!(svg, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/>");
+        svg.path("axis", format_args!("M{left} {top}V{bottom}H{right}"));
         if !self.is_rows() {
-            let _ =
-                write!(svg, "<text class=\"title\" x=\"4\" y=\"13\">{}</text>", self.y.heading());
+            svg.text("title", 4, 13, "", &self.y.heading());
         }
-        let (y, title) = (height - 8.0, self.x.heading());
-        let _ = write!(
-            svg,
-            "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{title}</text>"
-        );
+        svg.text("title", right, height - 8.0, "end", &self.x.heading());
     }
 
     /// The values that lie at a row, ours first.
@@ -254,25 +252,14 @@ impl Chart {
     }
 
     fn draw_spans(&self, svg: &mut String, frame: &Frame) {
+        let &Frame { top, bottom, .. } = frame;
         for span in &self.spans {
             let from = self.at_x(frame, span.from);
-            let to = span.to.map_or(frame.right, |to| self.at_x(frame, to));
-            let (top, width, height) = (frame.top, to - from, frame.bottom - frame.top);
-            let _ = write!(
-                svg,
-                "<rect class=\"failure\" x=\"{from:.1}\" y=\"{top}\" width=\"{width:.1}\" \
-                 height=\"{height}\"/>"
-            );
-            let mut edge = |x: f64| {
-                let _ = write!(
-                    svg,
-                    "<path class=\"failure-edge\" d=\"M{x:.1} {top}V{}\"/>",
-                    frame.bottom
-                );
-            };
-            edge(from);
-            if span.to.is_some() {
-                edge(to);
+            let end = span.to.map(|to| self.at_x(frame, to));
+            let width = end.unwrap_or(frame.right) - from;
+            svg.rect("class=\"failure\"", [&t(from), &top, &t(width), &(bottom - top)]);
+            for x in std::iter::once(from).chain(end) {
+                svg.path("failure-edge", format_args!("M{x:.1} {top}V{bottom}"));
             }
         }
     }
@@ -283,12 +270,7 @@ impl Chart {
             let (x, y) = (self.at_x(frame, span.from), frame.top + 12.0 + 14.0 * at as f64);
             let fits = x + 5.0 + letters(&span.label) * LETTER_ON_PHONE < WIDTH;
             let (x, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
-            let label = &span.label;
-            let _ = write!(
-                svg,
-                "<text class=\"failure-name\" x=\"{x:.1}\" y=\"{y:.1}\" \
-                 text-anchor=\"{anchor}\">{label}</text>"
-            );
+            svg.text("failure-name", t(x), t(y), anchor, &span.label);
         }
     }
 
@@ -297,42 +279,30 @@ impl Chart {
             return;
         }
         let name = line.published.as_ref().or(line.name.as_ref());
-        let name = name.map_or(String::new(), |name| format!(" data-name=\"{name}\""));
-        let _ = write!(
-            svg,
-            "<g data-v=\"{}\" class=\"{}\"{name}{}>",
-            line.series,
-            colour(line.series),
-            data(line)
-        );
+        let name = attribute("data-name", name.map_or("", String::as_str));
+        let (series, class, data) = (line.series, colour(line.series), data(line));
+        let _ = write!(svg, "<g data-v=\"{series}\" class=\"{class}\"{name}{data}>");
         if line.band.len() > 2 {
-            let _ = write!(svg, "<path class=\"band\" d=\"{}Z\"/>", self.path(frame, &line.band));
+            svg.path("band", self.path(frame, &line.band) + "Z");
         }
         let dashes = if line.published.is_none() { dashes(line.series) } else { " paper" };
-        let path = if line.steps {
-            self.stairs(frame, &line.points)
-        } else {
-            self.path(frame, &line.points)
+        let (thin, path) = match line.steps {
+            true => (" steps", self.stairs(frame, &line.points)),
+            false => ("", self.path(frame, &line.points)),
         };
-        let thin = if line.steps { " steps" } else { "" };
-        let _ = write!(svg, "<path class=\"line{dashes}{thin}\" d=\"{path}\"/>");
+        svg.path(&format!("line{dashes}{thin}"), path);
         if !line.dots.is_empty() {
-            let at = |(_, x, y): &(u64, f64, f64)| {
-                format!("M{:.1} {:.1}h0", self.at_x(frame, *x), self.at_y(frame, *y))
+            let at = |&(_, x, y): &(u64, f64, f64)| {
+                format!("M{:.1} {:.1}h0", self.at_x(frame, x), self.at_y(frame, y))
             };
-            let _ = write!(
-                svg,
-                "<path class=\"seeds\" d=\"{}\"/>",
-                line.dots.iter().map(at).collect::<String>()
-            );
+            svg.path("seeds", line.dots.iter().map(at).collect::<String>());
         }
         for &whisker in &line.whiskers {
-            let _ = write!(svg, "<path class=\"whisker\" d=\"{}\"/>", self.whisker(frame, whisker));
+            svg.path("whisker", self.whisker(frame, whisker));
         }
         for &(x, y, hollow) in &line.marks {
             let class = if hollow || line.published.is_some() { "mark hollow" } else { "mark" };
-            let outline = shape(line.series, self.at_x(frame, x), self.at_y(frame, y));
-            let _ = write!(svg, "<path class=\"{class}\" d=\"{outline}\"/>");
+            svg.path(class, shape(line.series, self.at_x(frame, x), self.at_y(frame, y)));
         }
         svg.push_str("</g>");
     }
@@ -340,20 +310,15 @@ impl Chart {
     /// An interval, along the axis of values.
     fn whisker(&self, frame: &Frame, (place, low, high): (f64, f64, f64)) -> String {
         if self.is_rows() {
-            let (y, low, high) =
-                (self.at_y(frame, place), self.at_x(frame, low), self.at_x(frame, high));
-            let (up, down) = (y - 3.0, y + 3.0);
-            return format!(
-                "M{low:.1} {up:.1}V{down:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} {up:.1}V{down:.1}"
-            );
+            let y = self.at_y(frame, place);
+            let [low, high] = [low, high].map(|end| self.at_x(frame, end));
+            let end = |x| format!("M{x:.1} {:.1}V{:.1}", y - 3.0, y + 3.0);
+            return format!("{}M{low:.1} {y:.1}H{high:.1}{}", end(low), end(high));
         }
-        let (x, low, high) =
-            (self.at_x(frame, place), self.at_y(frame, low), self.at_y(frame, high));
-        let (left, right) = (x - 3.0, x + 3.0);
-        format!(
-            "M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} \
-             {high:.1}H{right:.1}"
-        )
+        let x = self.at_x(frame, place);
+        let [low, high] = [low, high].map(|end| self.at_y(frame, end));
+        let end = |y| format!("M{:.1} {y:.1}H{:.1}", x - 3.0, x + 3.0);
+        format!("{}M{x:.1} {low:.1}V{high:.1}{}", end(low), end(high))
     }
 
     /// Points that fall on the one before are left out.
@@ -414,15 +379,30 @@ pub(crate) enum Shown {
     Nowhere,
 }
 
+/// The ticks of an axis: places, names, and the classes of names that are shown.
+pub(crate) fn labelled(
+    axis: &Axis,
+    place: impl Fn(f64) -> f64,
+) -> Vec<(f64, &str, Option<&'static str>)> {
+    let places: Vec<(f64, &str)> =
+        axis.ticks.iter().map(|(value, name)| (place(*value), name.as_str())).collect();
+    let class = |(&(at, name), shown)| match shown {
+        Shown::Everywhere => (at, name, Some("")),
+        Shown::Wide => (at, name, Some("wide")),
+        Shown::Nowhere => (at, name, None),
+    };
+    places.iter().zip(shown(&places)).map(class).collect()
+}
+
 /// Letters of a label; an escaped one is one.
 pub(crate) fn letters(markup: &str) -> f64 {
     let mut inside = false;
-    let counts = |c: char| {
+    let counts = |c: &char| {
         let is_one = !inside;
-        inside = (inside || c == '&') && c != ';';
+        inside = (inside || *c == '&') && *c != ';';
         is_one
     };
-    markup.chars().map(counts).filter(|counts| *counts).count() as f64
+    markup.chars().filter(counts).count() as f64
 }
 
 /// Which labels are set so that none covers another: the first and the last of them first of all.
@@ -469,26 +449,17 @@ pub(crate) fn brief(value: f64) -> String {
 /// The data of a series, for the page's script: points, intervals, seeds.
 pub(crate) fn data(line: &Line) -> String {
     let list = |numbers: Vec<f64>| numbers.into_iter().map(brief).collect::<Vec<_>>().join(" ");
-    let points = if line.points.is_empty() {
+    let points = list(if line.points.is_empty() {
         line.marks.iter().flat_map(|&(x, y, _)| [x, y]).collect()
     } else {
         line.points.iter().flat_map(|&(x, y)| [x, y]).collect()
-    };
-    let mut text = format!(" data-p=\"{}\"", list(points));
-    if !line.whiskers.is_empty() {
-        let ends =
-            line.whiskers.iter().flat_map(|&(place, low, high)| [place, low, high]).collect();
-        let _ = write!(text, " data-w=\"{}\"", list(ends));
-    }
-    if !line.dots.is_empty() {
-        let dot = |&(seed, x, y): &(u64, f64, f64)| format!("{seed} {} {}", brief(x), brief(y));
-        let _ =
-            write!(text, " data-d=\"{}\"", line.dots.iter().map(dot).collect::<Vec<_>>().join(" "));
-    }
-    if line.steps {
-        text.push_str(" data-steps=\"\"");
-    }
-    text
+    });
+    let ends = list(line.whiskers.iter().flat_map(|&(at, low, high)| [at, low, high]).collect());
+    let dot = |&(seed, x, y): &(u64, f64, f64)| format!("{seed} {} {}", brief(x), brief(y));
+    let dots = line.dots.iter().map(dot).collect::<Vec<_>>().join(" ");
+    let (ends, dots) = (attribute("data-w", &ends), attribute("data-d", &dots));
+    let steps = if line.steps { " data-steps=\"\"" } else { "" };
+    format!(" data-p=\"{points}\"{ends}{dots}{steps}")
 }
 
 #[cfg(test)]

@@ -9,14 +9,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Variant;
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read, Span};
+use super::chart::{Chart, Line, Span};
 use super::figures::{spans, within};
-use super::page::{Figure, end, escape, figures, note, section};
-use super::series::swatch;
+use super::number::extent;
+use super::page::escape;
 use super::unit::Unit;
+use super::{Variant, of_one_seed};
 use crate::model::{CONNECTION_COLUMNS, CONNECTIONS, Result, Rows};
+use crate::render::document::{Block, Figure, legend, note, section};
+use crate::render::words::words;
 
 /// Flows of one run that are drawn.
 const FLOWS: usize = 4;
@@ -54,21 +56,18 @@ impl Sampled {
         let rows = Rows::open(&path)?;
         let (mut flows, mut span): (Vec<Flow>, _) =
             (Vec::new(), (f64::INFINITY, f64::NEG_INFINITY));
-        rows.each(["time_us", "flow", "src", "dst"], |columns, count| {
-            for row in 0..count {
-                let [Some(flow), Some(src), Some(dst)] = [1, 2, 3].map(|at| columns[at].whole(row))
-                else {
-                    continue;
-                };
-                if !flows.iter().any(|known| known.0 == flow) {
-                    if flows.len() == most {
-                        continue;
-                    }
-                    flows.push((flow, src, dst));
+        rows.each_row(["time_us", "flow", "src", "dst"], |row| {
+            let [Some(flow), Some(src), Some(dst)] = [1, 2, 3].map(|at| row.whole(at)) else {
+                return Ok(());
+            };
+            if !flows.iter().any(|known| known.0 == flow) {
+                if flows.len() == most {
+                    return Ok(());
                 }
-                let time = columns[0].float(row).unwrap_or(0.0);
-                span = (span.0.min(time), span.1.max(time));
+                flows.push((flow, src, dst));
             }
+            let time = row.float(0).unwrap_or(0.0);
+            span = (span.0.min(time), span.1.max(time));
             Ok(())
         })?;
         let quantities = quantities(&rows);
@@ -80,34 +79,23 @@ impl Sampled {
     fn tracks(&self, column: &str) -> Result<Vec<Vec<(f64, f64)>>> {
         let width = ((self.span.1 - self.span.0) / BUCKETS as f64).max(1e-6);
         let mut found: Vec<Vec<Option<Ends>>> = vec![vec![None; BUCKETS]; self.flows.len()];
-        Rows::open(&self.path)?.each(["time_us", "flow", column], |columns, count| {
-            for row in 0..count {
-                let (Some(time), Some(value)) = (columns[0].float(row), columns[2].float(row))
-                else {
-                    continue;
-                };
-                let Some(flow) =
-                    self.flows.iter().position(|flow| Some(flow.0) == columns[1].whole(row))
-                else {
-                    continue;
-                };
-                let at = (((time - self.span.0) / width) as usize).min(BUCKETS - 1);
-                let here = (time, value);
-                let [low, high] = found[flow][at].get_or_insert([here; 2]);
-                if value < low.1 {
-                    *low = here;
-                }
-                if value > high.1 {
-                    *high = here;
-                }
+        Rows::open(&self.path)?.each_row(["time_us", "flow", column], |row| {
+            let (Some(time), Some(value)) = (row.float(0), row.float(2)) else { return Ok(()) };
+            let flow = self.flows.iter().position(|flow| Some(flow.0) == row.whole(1));
+            let Some(flow) = flow else { return Ok(()) };
+            let at = (((time - self.span.0) / width) as usize).min(BUCKETS - 1);
+            let [low, high] = found[flow][at].get_or_insert([(time, value); 2]);
+            if value < low.1 {
+                *low = (time, value);
+            }
+            if value > high.1 {
+                *high = (time, value);
             }
             Ok(())
         })?;
         let in_order = |[a, b]: Ends| if a.0 <= b.0 { [a, b] } else { [b, a] };
-        Ok(found
-            .into_iter()
-            .map(|track| track.into_iter().flatten().flat_map(in_order).collect())
-            .collect())
+        let points = |track: Vec<Option<Ends>>| track.into_iter().flatten().flat_map(in_order);
+        Ok(found.into_iter().map(|track| points(track).collect()).collect())
     }
 }
 
@@ -143,7 +131,7 @@ fn unit(column: &str) -> Unit {
 }
 
 /// The section; nothing where no run has samples.
-pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()> {
+pub(crate) fn connections(variants: &[Variant]) -> Result<Option<Block>> {
     let several = variants.len() > 1;
     let most = if several { FLOWS_OF_SEVERAL } else { FLOWS };
     let mut runs = Vec::new();
@@ -157,78 +145,55 @@ pub(crate) fn connections(page: &mut String, variants: &[Variant]) -> Result<()>
         }
     }
     if kinds.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    section(page, "connections", "Connections over time");
-    let mut charts: Vec<Figure> = Vec::new();
+    let mut figures: Vec<Figure> = Vec::new();
     let failures = spans(variants.iter().flat_map(|variant| &variant.failures));
+    let flows = runs.iter().flatten().map(|run| &run.flows).max_by_key(|flows| flows.len());
     for kind in &kinds {
-        let lines = lines(&runs, kind)?;
+        let tracks = tracks(&runs, kind)?;
         if several {
-            let flows = runs
-                .iter()
-                .flatten()
-                .map(|run| run.flows.as_slice())
-                .max_by_key(|flows| flows.len());
-            for flow in flows.unwrap_or_default() {
-                let of_flow =
-                    lines.iter().filter(|(variant, of, _)| of.0 == flow.0 && *variant < runs.len());
-                let of_flow =
-                    of_flow.map(|(variant, _, points)| (*variant, points.clone())).collect();
-                charts.extend(chart(
-                    kind,
-                    &format!("{}, {}", kind.1, name(flow)),
-                    String::new(),
-                    of_flow,
-                    &failures,
-                ));
+            for flow in flows.into_iter().flatten() {
+                let of_flow = tracks.iter().filter(|track| track.flow.0 == flow.0);
+                let lines = of_flow.map(|track| Line::of(track.variant, track.points.clone()));
+                let caption = format!("{}, {}", kind.1, name(flow));
+                figures.extend(figure(kind, &caption, "", lines.collect(), &failures));
             }
         } else {
-            let below = lines.iter().enumerate().map(|(at, (_, flow, _))| swatch(at) + &name(flow));
-            let below = below.collect::<Vec<_>>().join(" ");
-            let of_run =
-                lines.into_iter().enumerate().map(|(at, (_, _, points))| (at, points)).collect();
-            charts.extend(chart(kind, &kind.1, below, of_run, &failures));
+            let names: Vec<String> = tracks.iter().map(|track| name(&track.flow)).collect();
+            let below = legend(names.iter().map(String::as_str)).join(" ");
+            let lines = tracks.into_iter().enumerate();
+            let lines = lines.map(|(at, track)| Line::of(at, track.points)).collect();
+            figures.extend(figure(kind, &kind.1, &below, lines, &failures));
         }
     }
-    figures(page, &charts);
-    let seed =
-        variants.first().and_then(|variant| variant.result.seeds.first()).copied().unwrap_or(0);
-    let which = if variants.iter().any(|v| v.runs.len() > 1) {
-        format!(" Of seed {seed} alone.")
-    } else {
-        String::new()
-    };
-    let meanings: Vec<String> = kinds
-        .iter()
-        .filter(|kind| !kind.3.is_empty())
-        .map(|kind| format!("<b>{}</b>: {}.", kind.1, kind.3))
-        .collect();
-    note(
-        page,
-        &format!(
-            "Of the first {most} of the sampled flows, at their senders: the least and the most \
-             of each of {BUCKETS} buckets of time or fewer. {}{which}",
-            meanings.join(" ")
-        ),
-    );
-    end(page);
-    Ok(())
+    let meanings = kinds.iter().filter(|kind| !kind.3.is_empty());
+    let meanings: Vec<String> =
+        meanings.map(|kind| format!("<b>{}</b>: {}.", kind.1, kind.3)).collect();
+    let meanings = meanings.join(" ");
+    let (most, buckets) = (most.to_string(), BUCKETS.to_string());
+    let text = words("connections", &[&most, &buckets, &meanings, &of_one_seed(variants)]);
+    let blocks = vec![Block::Figures(figures), note(text)];
+    Ok(Some(section("connections", "Connections over time", blocks)))
 }
 
-/// A quantity of all flows of all variants: (variant, flow, points).
-#[allow(clippy::type_complexity)] // (variant, flow, points)
-fn lines(runs: &[Option<Sampled>], kind: &Quantity) -> Result<Vec<(usize, Flow, Vec<(f64, f64)>)>> {
-    let mut lines = Vec::new();
+/// A quantity of a flow of a variant.
+struct Track {
+    variant: usize,
+    flow: Flow,
+    points: Vec<(f64, f64)>,
+}
+
+/// A quantity of all flows of all variants.
+fn tracks(runs: &[Option<Sampled>], kind: &Quantity) -> Result<Vec<Track>> {
+    let mut all = Vec::new();
     for (variant, run) in runs.iter().enumerate() {
-        let Some(run) = run.as_ref().filter(|run| run.quantities.iter().any(|own| own.0 == kind.0))
-        else {
-            continue;
-        };
-        let tracks = run.tracks(&kind.0)?;
-        lines.extend(run.flows.iter().zip(tracks).map(|(flow, points)| (variant, *flow, points)));
+        let has = |run: &&Sampled| run.quantities.iter().any(|own| own.0 == kind.0);
+        let Some(run) = run.as_ref().filter(has) else { continue };
+        let tracks = run.flows.iter().zip(run.tracks(&kind.0)?);
+        all.extend(tracks.map(|(flow, points)| Track { variant, flow: *flow, points }));
     }
-    Ok(lines)
+    Ok(all)
 }
 
 fn name((flow, src, dst): &Flow) -> String {
@@ -236,28 +201,20 @@ fn name((flow, src, dst): &Flow) -> String {
 }
 
 /// One chart; `None` if no line has a point.
-fn chart(
+fn figure(
     kind: &Quantity,
     caption: &str,
-    below: String,
-    lines: Vec<(usize, Vec<(f64, f64)>)>,
+    below: &str,
+    lines: Vec<Line>,
     failures: &[Span],
 ) -> Option<Figure> {
-    let points = || lines.iter().flat_map(|(_, points)| points.iter());
-    let from = points().map(|point| point.0).min_by(f64::total_cmp)?;
-    let to = points().map(|point| point.0).max_by(f64::total_cmp)?;
-    let most = points().map(|point| point.1).max_by(f64::total_cmp)?;
-    let (x, y) = (
-        Axis::linear(from, to, Unit::Time, "time since the start"),
-        Axis::linear(0.0, most.max(1e-9) * 1.04, kind.2, &kind.1.to_lowercase()),
-    );
-    let lines = lines
-        .into_iter()
-        .map(|(series, points)| Line { series, points, ..Line::default() })
-        .collect();
-    let label = format!("{caption} over time");
-    let spans = within(failures.to_vec(), to);
-    Some(Figure::of(caption, below, &Chart { x, y, lines, spans, read: Read::AtX, label }))
+    let points = || lines.iter().flat_map(|line| line.points.iter());
+    let (from, to) = extent(points().map(|point| point.0))?;
+    let (_, most) = extent(points().map(|point| point.1))?;
+    let x = Axis::linear(from, to, Unit::Time, "time since the start");
+    let y = Axis::linear(0.0, most.max(1e-9) * 1.04, kind.2, &kind.1.to_lowercase());
+    let chart = Chart::new(x, y, lines, format!("{caption} over time"));
+    Some(Figure::of(caption, below, Chart { spans: within(failures.to_vec(), to), ..chart }))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::number::extent;
 use crate::model::{FLOWS, Ordered, QUERIES, Result, Rows, SizeBin};
 use crate::statistics::bins::RULE;
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
@@ -87,8 +88,7 @@ impl Collector {
         let shared = self.curves.iter().map(Vec::len).min().unwrap_or(0);
         // Points of the same number are of the same share, but for rounding to whole flows.
         let band = |at: usize| {
-            let times = || self.curves.iter().map(|curve| curve[at].0);
-            let (least, most) = (times().min_by(f64::total_cmp)?, times().max_by(f64::total_cmp)?);
+            let (least, most) = extent(self.curves.iter().map(|curve| curve[at].0))?;
             Some((least, most, share(at)))
         };
         let band =
@@ -139,33 +139,25 @@ impl Times {
             limits = (rows.note("millpond.mice_bytes")?, rows.note("millpond.elephants_bytes")?);
             // A file of before there were bins has no note of them.
             rule = rows.text_note(RULE).and_then(SizeBins::of_note).unwrap_or_default();
-            rows.each(["bytes", "fct_us", "slowdown"], |columns, count| {
-                for row in 0..count {
-                    let bytes = columns[0].whole(row).unwrap_or(0);
-                    let fct = columns[1].float(row);
-                    all.push(fct, several)?;
-                    if bytes < limits.0 {
-                        mice.push(fct, several)?;
-                    }
-                    if bytes > limits.1 {
-                        elephants.push(fct, several)?;
-                    }
-                    times.push(bytes, fct)?;
-                    let own = columns[2].float(row);
-                    if own.is_some() || fct.is_none() {
-                        slowdown.push(bytes, own)?;
-                    }
+            rows.each_row(["bytes", "fct_us", "slowdown"], |row| {
+                let (bytes, fct, own) = (row.whole(0).unwrap_or(0), row.float(1), row.float(2));
+                all.push(fct, several)?;
+                if bytes < limits.0 {
+                    mice.push(fct, several)?;
+                }
+                if bytes > limits.1 {
+                    elephants.push(fct, several)?;
+                }
+                times.push(bytes, fct)?;
+                if own.is_some() || fct.is_none() {
+                    slowdown.push(bytes, own)?;
                 }
                 Ok(())
             })?;
-            Rows::open(&run.join(QUERIES))?.each(["qct_us"], |columns, count| {
-                (0..count).try_for_each(|row| queries.push(columns[0].float(row), several))
-            })?;
-            for collector in
-                [&mut all, &mut mice, &mut elephants, &mut queries].into_iter().filter(|_| several)
-            {
-                collector.end_run()?;
-            }
+            let rows = Rows::open(&run.join(QUERIES))?;
+            rows.each_row(["qct_us"], |row| queries.push(row.float(0), several))?;
+            let mut all = [&mut all, &mut mice, &mut elephants, &mut queries].into_iter();
+            all.try_for_each(|of| if several { of.end_run() } else { Ok(()) })?;
         }
         let (all, mice, elephants, queries) =
             (all.end()?, mice.end()?, elephants.end()?, queries.end()?);

@@ -4,14 +4,14 @@
 //! which stand beside the counts by kind. Nothing published is drawn as a filled mark.
 
 use super::headline::{Strip, strips};
-use super::page::{self, Figure, details, end, escape, figures, note, section, table};
+use super::page::{Page, escape};
 use super::reproduction::{CLAIMS_HEAD, claim_row, labels};
 use super::reproduction_charts::charts;
 use super::series::swatch;
 use super::unit::Unit;
-use crate::model::{Claim, ClaimKind, Experiment, Noise, Reproduction, Verdict};
-use crate::render::claims::{about, short_id, worlds};
-use std::fmt::Write;
+use crate::model::{Claim, Experiment, Reproduction, Verdict};
+use crate::render::claims::{KindCounts, about, kind_counts, short_id, worlds};
+use crate::render::document::{Block, Figure, details, legend, note, row, section, table};
 
 /// Figures of a paper that are not behind a click.
 const OPEN: usize = 4;
@@ -34,159 +34,117 @@ pub struct Exhibit {
 
 /// The page.
 pub fn gallery(papers: &[Exhibit]) -> String {
-    let mut page = String::new();
     let claims: Vec<&Claim> = papers.iter().flat_map(|of| &of.reproduction.claims).collect();
     let s = if papers.len() == 1 { "" } else { "s" };
-    let facts = [format!("<b>{} paper{s}, {} claims</b>", papers.len(), claims.len())];
-    page::head(&mut page, "Published and measured", "gallery", &facts);
-    section(&mut page, "papers", "Papers");
-    overview(&mut page, papers);
-    page.push_str("<h3>All claims by kind</h3>\n");
-    kinds(&mut page, &claims);
-    end(&mut page);
-    for of in papers {
-        paper(&mut page, of);
-    }
-    page::foot_with(
-        &mut page,
-        "The column “paper” and hollow marks are published numbers from the sources named beside \
-         them. The column “measured” and filled marks are of the runs named below each title. \
-         docs/reproduce.md describes how claims are judged. – means that there is nothing to make \
-         a number of.",
-    );
-    page
+    let heading = Block::Heading("All claims by kind".into());
+    let all = section("papers", "Papers", vec![overview(papers), heading, kinds(&claims)]);
+    let page = Page {
+        kind: "gallery",
+        name: "Published and measured",
+        facts: vec![format!("<b>{} paper{s}, {} claims</b>", papers.len(), claims.len())],
+        about: Vec::new(),
+        names: Vec::new(),
+        blocks: std::iter::once(all).chain(papers.iter().map(paper)).collect(),
+        rests_on: "rests-on-gallery",
+    };
+    page.html()
 }
 
 fn anchor(of: &Exhibit) -> String {
     format!("paper-{}", escape(&of.reproduction.paper))
 }
 
+/// The verdicts, with the colours of their bars and the words on several claims.
+const VERDICTS: [(Verdict, &str, &str); 3] = [
+    (Verdict::Holds, "good", "hold"),
+    (Verdict::Fails, "bad", "fail"),
+    (Verdict::NotEvaluated, "rule", "are not evaluated"),
+];
+
 fn count(claims: &[Claim], status: Verdict) -> usize {
     claims.iter().filter(|claim| claim.status == status).count()
 }
 
 /// A row a paper.
-fn overview(page: &mut String, papers: &[Exhibit]) {
-    let head = ["paper", "claims", "hold", "fail", "not evaluated", "share"];
-    let row = |of: &Exhibit| {
+fn overview(papers: &[Exhibit]) -> Block {
+    let cells = |of: &Exhibit| {
         let claims = &of.reproduction.claims;
         let title = escape(&of.reproduction.title);
-        let n = |status| count(claims, status).to_string();
-        vec![
-            format!("<a href=\"#{}\">{title}</a>", anchor(of)),
-            claims.len().to_string(),
-            n(Verdict::Holds),
-            n(Verdict::Fails),
-            n(Verdict::NotEvaluated),
-            format!("<td style=\"min-width:8rem\">{}</td>", bar(claims)),
-        ]
+        let counts = VERDICTS.map(|(status, ..)| count(claims, status).to_string());
+        let bar = format!("<td style=\"min-width:8rem\">{}</td>", bar(claims));
+        let name = format!("<a href=\"#{}\">{title}</a>", anchor(of));
+        row(name, std::iter::once(claims.len().to_string()).chain(counts).chain([bar]))
     };
-    let rows: Vec<Vec<String>> = papers.iter().map(row).collect();
-    table(page, "gallery", &head.map(String::from), &rows);
+    let head = "paper|claims|hold|fail|not evaluated|share";
+    table("gallery", head, papers.iter().map(cells).collect())
 }
 
 /// The shares of claims that hold, fail, and are not evaluated.
 fn bar(claims: &[Claim]) -> String {
-    let all = claims.len().max(1) as f64;
-    let part = |status: Verdict, colour: &str| {
-        let n = count(claims, status);
-        let width = n as f64 / all * 100.0;
-        let title = format!("{n} {}", status.name());
-        match n {
-            0 => String::new(),
-            _ => format!(
-                "<i style=\"width:{width:.2}%;background:var(--{colour})\" title=\"{title}\"></i>"
-            ),
-        }
+    let part = |(status, colour, _): &(Verdict, &str, &str)| {
+        let (n, name) = (count(claims, *status), status.name());
+        let width = n as f64 / claims.len() as f64 * 100.0;
+        let style = format!("width:{width:.2}%;background:var(--{colour})");
+        (n > 0).then(|| format!("<i style=\"{style}\" title=\"{n} {name}\"></i>"))
     };
-    let parts =
-        [(Verdict::Holds, "good"), (Verdict::Fails, "bad"), (Verdict::NotEvaluated, "rule")];
-    let parts = parts.map(|(status, colour)| part(status, colour)).concat();
+    let parts: String = VERDICTS.iter().filter_map(part).collect();
     format!("<span class=\"stack\">{parts}</span>")
 }
 
-fn paper(page: &mut String, of: &Exhibit) {
+fn paper(of: &Exhibit) -> Block {
     let reproduction = &of.reproduction;
     let claims: Vec<&Claim> = reproduction.claims.iter().collect();
-    section(page, &anchor(of), &format!("{}, {}", escape(&reproduction.title), of.year));
-    note(page, &format!("{}, {}.", escape(&of.run), escape(&worlds(&claims))));
-    kinds(page, &claims);
+    let run = format!("{}, {}.", escape(&of.run), escape(&worlds(&claims)));
     let mut drawn = beside_published(reproduction);
     let rest = drawn.split_off(drawn.len().min(OPEN));
+    let mut blocks = vec![note(run), kinds(&claims)];
     if !drawn.is_empty() {
-        let _ = writeln!(
-            page,
-            "<p>Filled: measured, with its interval over seeds ({}holds, {}fails). Hollow: \
-             published.</p>",
-            swatch(HOLDS),
-            swatch(FAILS)
+        let (holds, fails) = (swatch(HOLDS), swatch(FAILS));
+        let text = format!(
+            "Filled: measured, with its interval over seeds ({holds}holds, {fails}fails). Hollow: \
+             published."
         );
+        blocks.extend([Block::Paragraph { class: "", text }, Block::Figures(drawn)]);
     }
-    figures(page, &drawn);
     if !rest.is_empty() {
-        details(page, &format!("{} more figures of claims", rest.len()), |page| {
-            figures(page, &rest);
-        });
+        let title = format!("{} more figures of claims", rest.len());
+        blocks.push(details(&title, vec![Block::Figures(rest)]));
     }
-    curves(page, reproduction);
-    by_verdict(page, reproduction);
-    end(page);
+    blocks.extend(curves(reproduction));
+    blocks.extend(by_verdict(reproduction));
+    section(&anchor(of), &format!("{}, {}", escape(&reproduction.title), of.year), blocks)
 }
 
 /// How many of each kind hold.
-fn kinds(page: &mut String, claims: &[&Claim]) {
-    let head = [
-        "kind",
-        "claims",
-        "hold",
-        "fail",
-        "not evaluated",
-        "within the noise",
-        "hold without it, too",
-    ];
-    let mut rows = Vec::new();
-    for kind in ClaimKind::ALL {
-        let own: Vec<&&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
-        let n = |is: &dyn Fn(&Claim) -> bool| own.iter().filter(|claim| is(claim)).count();
-        if !own.is_empty() {
-            rows.push(vec![
-                kind.name().to_string(),
-                own.len().to_string(),
-                n(&|claim| claim.status == Verdict::Holds).to_string(),
-                n(&|claim| claim.status == Verdict::Fails).to_string(),
-                n(&|claim| claim.status == Verdict::NotEvaluated).to_string(),
-                n(&|claim| claim.noise == Noise::Within).to_string(),
-                n(&Claim::holds_anyway).to_string(),
-            ]);
-        }
-    }
-    table(page, "", &head.map(String::from), &rows);
+fn kinds(claims: &[&Claim]) -> Block {
+    let cells = |of: KindCounts| {
+        let counts = [of.all].into_iter().chain(of.verdicts).chain([of.noise, of.anyway]);
+        row(of.kind.name(), counts.map(|n| n.to_string()))
+    };
+    let head = "kind|claims|hold|fail|not evaluated|within the noise|hold without it, too";
+    table("", head, kind_counts(claims).into_iter().map(cells).collect())
 }
 
 /// For each experiment and unit the claims with a published number, beside what was measured.
 fn beside_published(of: &Reproduction) -> Vec<Figure> {
-    let mut groups: Vec<(&str, &str)> = Vec::new();
+    let mut groups: Vec<((&str, &str), Vec<Strip>)> = Vec::new();
     let has_both = |claim: &&Claim| claim.paper.is_some() && claim.measured.is_some();
     for claim in of.claims.iter().filter(has_both) {
         let group = (claim.experiment.as_str(), claim.unit.as_str());
-        if !groups.contains(&group) {
-            groups.push(group);
+        match groups.iter_mut().find(|(other, _)| *other == group) {
+            Some((_, strips)) => strips.push(strip(of, claim)),
+            None => groups.push((group, vec![strip(of, claim)])),
         }
     }
     let mut drawn = Vec::new();
-    for (name, unit) in groups {
-        let own = of.claims.iter().filter(has_both);
-        let own: Vec<Strip> = own
-            .filter(|claim| claim.experiment == name && claim.unit == unit)
-            .map(|claim| strip(of, claim))
-            .collect();
+    for ((name, unit), own) in groups {
         let title = of.experiments.iter().find(|experiment| experiment.name == name);
         let title = escape(title.map_or(name, |experiment| &experiment.title));
         let parts = own.len().div_ceil(ROWS);
         for (at, rows) in own.chunks(ROWS).enumerate() {
             let part = if parts > 1 { format!(" ({} of {parts})", at + 1) } else { String::new() };
             let (unit, words) = axis_of(unit);
-            drawn.extend(strips(&format!("{title}{part}"), "", unit, words, rows));
+            drawn.extend(strips(&format!("{title}{part}"), unit, words, rows));
         }
     }
     drawn
@@ -215,33 +173,26 @@ fn strip(of: &Reproduction, claim: &Claim) -> Strip {
 }
 
 /// The charts of experiments that were run, with the names of their series.
-fn curves(page: &mut String, of: &Reproduction) {
+fn curves(of: &Reproduction) -> Option<Block> {
     let names = labels(of);
     let was_run = |experiment: &&Experiment| experiment.rows().next().is_some();
     let run: Vec<&Experiment> = of.experiments.iter().filter(was_run).collect();
-    if run.is_empty() {
-        return;
-    }
-    details(page, &format!("Charts of {} experiments", run.len()), |page| {
-        let mut key = String::new();
-        for (series, name) in names.iter().enumerate() {
-            let _ = write!(key, "{}{} \u{2003}", swatch(series), escape(name));
-        }
-        note(page, &key);
-        for experiment in run {
-            let _ = writeln!(page, "<h3>{}</h3>", escape(&experiment.title));
-            figures(page, &charts(experiment, &names));
-        }
+    let escaped: Vec<String> = names.iter().map(|name| escape(name)).collect();
+    let key = legend(escaped.iter().map(String::as_str));
+    let key = key.into_iter().map(|name| name + " \u{2003}").collect::<String>();
+    let charts = run.iter().flat_map(|experiment| {
+        let figures = Block::Figures(charts(experiment, &names));
+        [Block::Heading(escape(&experiment.title)), figures]
     });
+    let blocks = std::iter::once(note(key)).chain(charts).collect();
+    let title = format!("Charts of {} experiments", run.len());
+    (!run.is_empty()).then(|| details(&title, blocks))
 }
 
 /// Claims in tables: those that fail in sight, the others behind a click.
-fn by_verdict(page: &mut String, of: &Reproduction) {
-    for (status, words) in [
-        (Verdict::Fails, "fail"),
-        (Verdict::Holds, "hold"),
-        (Verdict::NotEvaluated, "are not evaluated"),
-    ] {
+fn by_verdict(of: &Reproduction) -> Vec<Block> {
+    let [holds, fails, open] = VERDICTS;
+    let tables = [fails, holds, open].map(|(status, _, words)| {
         let row = |claim: &Claim| {
             let about = escape(&about(claim));
             claim_row(claim, &escape(&claim.id), &escape(short_id(of, claim)), &about)
@@ -249,16 +200,15 @@ fn by_verdict(page: &mut String, of: &Reproduction) {
         let own = of.claims.iter().filter(|claim| claim.status == status);
         let rows: Vec<Vec<String>> = own.map(row).collect();
         let title = match rows.len() {
-            0 => continue,
+            0 => return None,
             1 => format!("1 claim: {}", status.name()),
             n => format!("{n} claims {words}"),
         };
-        let head = CLAIMS_HEAD.map(String::from);
-        let open = if status == Verdict::Fails { " open" } else { "" };
-        let _ = writeln!(page, "<details{open}><summary>{title}</summary>");
-        table(page, "claims", &head, &rows);
-        page.push_str("</details>\n");
-    }
+        let (is_open, blocks) =
+            (status == Verdict::Fails, vec![table("claims", CLAIMS_HEAD, rows)]);
+        Some(Block::Details { title, is_open, blocks })
+    });
+    tables.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! and more than [`ROWS`] ranks share rows.
 
 use super::axis::Axis;
-use super::chart::{RIGHT, Shown, WIDTH, brief, letters, shown};
+use super::chart::{RIGHT, WIDTH, brief, labelled, letters};
 use super::series::colour;
+use super::svg::{Draw, t};
 use super::unit::Unit;
 use std::fmt::Write;
 
@@ -120,21 +121,20 @@ impl Gantt {
         let height = (HEIGHT / names.len().max(1) as f64).clamp(HEIGHTS[1], HEIGHTS[0]);
         let bottom = TOP + height * names.len() as f64;
         let place = |time: f64| left + axis.place(time) * (WIDTH - RIGHT - left);
-        let mut svg = format!(
-            "<svg class=\"gantt\" viewBox=\"0 0 {WIDTH} {:.1}\" role=\"img\" \
-             aria-label=\"{label}\" data-csv=\"{}\">",
-            bottom + BOTTOM,
-            self.csv(&names)
-        );
-        ticks(&mut svg, &axis, place, bottom);
+        let (end, csv) = (bottom + BOTTOM, self.csv(&names));
+        let size = format!("viewBox=\"0 0 {WIDTH} {end:.1}\" role=\"img\"");
+        let mut svg =
+            format!("<svg class=\"gantt\" {size} aria-label=\"{label}\" data-csv=\"{csv}\">");
+        for (x, name, class) in labelled(&axis, place) {
+            svg.path("grid", format_args!("M{x:.1} {TOP}V{bottom:.1}"));
+            let Some(class) = class else { continue };
+            svg.text(class, t(x), t(bottom + 18.0), "middle", name);
+        }
+        svg.text("title", WIDTH - RIGHT, t(end - 8.0), "end", &axis.heading());
         let every = (NAME / height).ceil() as usize;
         for (row, name) in names.iter().enumerate().step_by(every) {
             let y = TOP + height * (row as f64 + 0.5) + 4.0;
-            let _ = write!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{name}</text>",
-                left - 6.0
-            );
+            svg.text("", t(left - 6.0), t(y), "end", name);
         }
         let _ = write!(svg, "<g data-v=\"{series}\" class=\"{}\">", colour(series));
         for (bar, class, part) in [(Bar::Computes, "computes", 0.06), (Bar::Sends, "sends", 0.5)] {
@@ -146,10 +146,9 @@ impl Gantt {
                     let _ = write!(path, "M{x:.1} {y:.1}H{end:.1}v{high:.1}H{x:.1}Z");
                 }
             }
-            let _ = write!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
+            svg.path(class, path);
         }
-        svg.push_str("</g></svg>");
-        svg
+        svg + "</g></svg>"
     }
 
     /// The bars as they are drawn; lines end as in an attribute.
@@ -164,31 +163,6 @@ impl Gantt {
         }
         csv
     }
-}
-
-/// The axis of time below the rows.
-fn ticks(svg: &mut String, axis: &Axis, place: impl Fn(f64) -> f64, bottom: f64) {
-    let places: Vec<(f64, &str)> =
-        axis.ticks.iter().map(|(value, name)| (place(*value), name.as_str())).collect();
-    for ((x, name), shown) in places.iter().zip(shown(&places)) {
-        let _ = write!(svg, "<path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>");
-        let class = match shown {
-            Shown::Everywhere => "",
-            Shown::Wide => " class=\"wide\"",
-            Shown::Nowhere => continue,
-        };
-        let y = bottom + 18.0;
-        let _ = write!(
-            svg,
-            "<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{name}</text>"
-        );
-    }
-    let (right, y) = (WIDTH - RIGHT, bottom + BOTTOM - 8.0);
-    let _ = write!(
-        svg,
-        "<text class=\"title\" x=\"{right}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>",
-        axis.heading()
-    );
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use super::number::extent;
+use super::svg::{Draw, t};
 use super::unit::Unit;
 
 const WIDTH: f64 = 480.0;
@@ -43,84 +45,55 @@ impl Heat {
         let left = (longest * LETTER + 12.0).min(170.0);
         let width = (WIDTH - left - 4.0) / self.x.1.len().max(1) as f64;
         let bottom = TOP + CELL * self.y.1.len() as f64;
-        let mut svg = format!(
-            "<svg class=\"heat\" viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"{}\" \
-             data-csv=\"{}\">",
-            bottom + BOTTOM,
-            self.label,
-            self.csv()
-        );
-        let _ = write!(svg, "<text class=\"title\" x=\"4\" y=\"13\">{}</text>", self.y.0);
+        let (height, label, csv) = (bottom + BOTTOM, &self.label, self.csv());
+        let size = format!("viewBox=\"0 0 {WIDTH} {height}\" role=\"img\"");
+        let mut svg =
+            format!("<svg class=\"heat\" {size} aria-label=\"{label}\" data-csv=\"{csv}\">");
+        svg.text("title", 4, 13, "", &self.y.0);
         for (row, name) in self.y.1.iter().enumerate() {
             let top = bottom - CELL * (row + 1) as f64;
-            let y = top + CELL / 2.0 + 4.0;
-            let _ = write!(
-                svg,
-                "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\">{name}</text>",
-                left - 8.0
-            );
+            svg.text("", left - 8.0, top + CELL / 2.0 + 4.0, "end", name);
             for column in 0..self.x.1.len() {
-                let value =
-                    self.cells.get(row).and_then(|cells| cells.get(column)).copied().flatten();
-                self.cell(&mut svg, (left + width * column as f64, top, width), value);
+                let value = self.cells.get(row).and_then(|cells| *cells.get(column)?);
+                self.cell(&mut svg, left + width * column as f64, top, width, value);
             }
         }
         for (column, name) in self.x.1.iter().enumerate() {
             let x = left + width * (column as f64 + 0.5);
             let every = (name.chars().count() as f64 * LETTER / width).ceil().max(1.0) as usize;
             if column % every == 0 {
-                let y = bottom + 18.0;
-                let _ = write!(
-                    svg,
-                    "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>"
-                );
+                svg.text("", t(x), bottom + 18.0, "middle", name);
             }
         }
-        let (right, y) = (WIDTH - 4.0, bottom + BOTTOM - 8.0);
-        let _ = write!(
-            svg,
-            "<text class=\"title\" x=\"{right}\" y=\"{y}\" text-anchor=\"end\">{}</text></svg>",
-            self.x.0
-        );
-        svg
+        svg.text("title", WIDTH - 4.0, bottom + BOTTOM - 8.0, "end", &self.x.0);
+        svg + "</svg>"
     }
 
-    fn cell(&self, svg: &mut String, (x, y, width): (f64, f64, f64), value: Option<f64>) {
+    fn cell(&self, svg: &mut String, x: f64, y: f64, width: f64, value: Option<f64>) {
         let (wide, high) = (width - 2.0, CELL - 2.0);
+        let place =
+            format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high}\" rx=\"2\"");
         let Some(value) = value else {
-            let _ = write!(
-                svg,
-                "<rect class=\"empty-cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" \
-                 height=\"{high}\" rx=\"2\"/>"
-            );
+            let _ = write!(svg, "<rect class=\"empty-cell\" {place}/>");
             return;
         };
         let (depth, text) = (self.depth(value), self.unit.text(value));
         let [red, green, blue] = colour(depth);
-        let _ = write!(
-            svg,
-            "<g><title>{text}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" \
-             height=\"{high}\" rx=\"2\" fill=\"#{red:02x}{green:02x}{blue:02x}\"/>"
-        );
+        let colour = format!("#{red:02x}{green:02x}{blue:02x}");
+        let _ = write!(svg, "<g><title>{text}</title><rect {place} fill=\"{colour}\"/>");
         let room = text.chars().count() as f64 * LETTER;
         if room * 0.68 < wide {
             let tone = if depth > 0.55 { "on-dark" } else { "on-light" };
-            let narrow = if room < wide { "" } else { " wide" };
-            let (x, y) = (x + wide / 2.0, y + high / 2.0 + 4.0);
-            let _ = write!(
-                svg,
-                "<text class=\"{tone}{narrow}\" x=\"{x:.1}\" y=\"{y:.1}\" \
-                 text-anchor=\"middle\">{text}</text>"
-            );
+            let class = format!("{tone}{}", if room < wide { "" } else { " wide" });
+            svg.text(&class, t(x + wide / 2.0), t(y + high / 2.0 + 4.0), "middle", &text);
         }
         svg.push_str("</g>");
     }
 
     /// How dark a number is, from 0 (the best) to 1 (the worst).
     fn depth(&self, value: f64) -> f64 {
-        let all = || self.cells.iter().flatten().flatten().copied();
-        let (least, most) =
-            (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let all = self.cells.iter().flatten().flatten().copied();
+        let (least, most) = extent(all).unwrap_or((value, value));
         let part = if least > 0.0 && most / least > WIDE {
             libm::log10(value / least) / libm::log10(most / least)
         } else {

@@ -6,15 +6,18 @@
 //!
 //! Invariant: memory is that of the rounds drawn, not of the messages.
 
-use super::Variant;
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read};
+use super::chart::{Chart, Line};
 use super::gantt::{Bar, Gantt, STRETCHES};
-use super::page::{Drawing, Figure, end, escape, figures, note, section};
-use super::series::{COLOURS, SHAPES, swatch};
+use super::number::extent;
+use super::page::escape;
+use super::series::{COLOURS, SHAPES};
 use super::unit::Unit;
+use super::{Variant, has_seeds};
 use crate::model::summary::Summary;
 use crate::model::{COMPUTATIONS, Estimate, FLOWS, RANKS, Result, Rows};
+use crate::render::document::{Block, Drawing, Figure, legend, note, section};
+use crate::render::words::words;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,73 +30,66 @@ const DRAWINGS: usize = 4;
 const NO_VARIANT: usize = COLOURS * SHAPES * 4 * 1_000;
 
 /// The section; nothing where no variant has a job.
-pub(crate) fn jobs(page: &mut String, variants: &[Variant]) -> Result<()> {
+pub(crate) fn jobs(variants: &[Variant]) -> Result<Option<Block>> {
     let mut summaries = Vec::new();
     for variant in variants {
         summaries.push(variant.runs.first().map_or(Ok(None), |run| Summary::read(run).map(Some))?);
     }
-    let is_job =
-        |of: &Option<Summary>| of.as_ref().is_some_and(|of| of.collectives.iter().next().is_some());
-    if !summaries.iter().any(is_job) {
-        return Ok(());
+    if summaries.iter().flatten().all(|of| of.collectives.iter().next().is_none()) {
+        return Ok(None);
     }
-    section(page, "jobs", "Ranks and collectives");
     let sizes = bandwidth_by_size(variants, &summaries);
-    let (drawn, left, shared) = over_time(variants, &summaries)?;
-    let has_ranks = !drawn.is_empty();
-    figures(page, &sizes.iter().map(Figure::from).chain(drawn).collect::<Vec<_>>());
-    if has_ranks {
-        note(page, &words(variants, left, shared));
-    }
-    end(page);
-    Ok(())
-}
-
-/// The meaning of the drawings of ranks.
-fn words(variants: &[Variant], left: usize, shared: bool) -> String {
-    let mut words = format!(
-        "A row a rank, over the first {ROUNDS} rounds: above, grey, when it computes; below, \
-         coloured, when a message from or to it is under way, with a gap where it sends the next \
-         one. Bars are exact to one of {STRETCHES} parts of the time."
-    );
-    if shared {
-        words += " A row of several ranks shows what any of them does.";
-    }
-    if variants.iter().any(|variant| variant.runs.len() > 1) {
-        words += " Of the first seed alone.";
-    }
-    if left > 0 {
-        words += &format!(" {left} further drawings are on the pages of single runs.");
-    }
-    words
+    let mut ranks = Ranks::default();
+    ranks.read(variants, &summaries)?;
+    let words = (!ranks.figures.is_empty()).then(|| note(ranks.words(variants)));
+    let figures = Block::Figures(sizes.into_iter().chain(ranks.figures).collect());
+    let blocks = std::iter::once(figures).chain(words).collect();
+    Ok(Some(section("jobs", "Ranks and collectives", blocks)))
 }
 
 /// The ranks of each variant's jobs: drawings, how many more there would be, and whether ranks
 /// share rows.
-fn over_time(
-    variants: &[Variant],
-    summaries: &[Option<Summary>],
-) -> Result<(Vec<Figure>, usize, bool)> {
-    let (mut drawn, mut left, mut shared) = (Vec::new(), 0, false);
-    for (series, (variant, summary)) in variants.iter().zip(summaries).enumerate() {
-        let (Some(run), Some(summary)) = (variant.runs.first(), summary) else { continue };
-        for (class, job) in summary.collectives.iter() {
-            if drawn.len() == DRAWINGS {
-                left += 1;
-                continue;
+#[derive(Default)]
+struct Ranks {
+    figures: Vec<Figure>,
+    left: usize,
+    is_shared: bool,
+}
+
+impl Ranks {
+    fn read(&mut self, variants: &[Variant], summaries: &[Option<Summary>]) -> Result<()> {
+        for (series, (variant, summary)) in variants.iter().zip(summaries).enumerate() {
+            let (Some(run), Some(summary)) = (variant.runs.first(), summary) else { continue };
+            for (class, job) in summary.collectives.iter() {
+                if self.figures.len() == DRAWINGS {
+                    self.left += 1;
+                    continue;
+                }
+                let Some(gantt) = read(run, class, job.ranks)? else { continue };
+                self.is_shared |= gantt.of_row() > 1;
+                let caption = format!("{}: ranks over time", escape(class));
+                let below = if variants.len() > 1 { variant.marked(series) } else { String::new() };
+                let drawing = Drawing::Svg(gantt.svg(series, &caption));
+                self.figures.push(Figure { name: String::new(), caption, below, drawing });
             }
-            let Some(gantt) = read(run, class, job.ranks)? else { continue };
-            shared |= gantt.of_row() > 1;
-            let caption = format!("{}: ranks over time", escape(class));
-            let name = match variants.len() {
-                1 => String::new(),
-                _ => swatch(series) + &escape(&variant.result.variant),
-            };
-            let svg = gantt.svg(series, &caption);
-            drawn.push(Figure { caption, below: name, svg, otherwise: None });
         }
+        Ok(())
     }
-    Ok((drawn, left, shared))
+
+    /// The meaning of the drawings.
+    fn words(&self, variants: &[Variant]) -> String {
+        let (left, rounds) = (self.left.to_string(), ROUNDS.to_string());
+        let mut text = words("ranks", &[&rounds, &STRETCHES.to_string()]);
+        let more = [
+            (self.is_shared, "ranks-shared"),
+            (has_seeds(variants), "ranks-of-one-seed"),
+            (self.left > 0, "ranks-left"),
+        ];
+        for (_, name) in more.into_iter().filter(|(is_so, _)| *is_so) {
+            text += &words(name, &[&left]);
+        }
+        text
+    }
 }
 
 /// The ranks of a run's job; `None` if it has no record of them.
@@ -104,20 +100,17 @@ fn read(run: &Path, class: &str, ranks: u32) -> Result<Option<Gantt>> {
     }
     let (mut hosts, mut parts) = (BTreeMap::new(), Vec::new());
     let columns = ["class", "round", "rank", "host", "began_us", "ready_us", "ended_us"];
-    Rows::open(&path)?.each(columns, |columns, count| {
-        for row in 0..count {
-            let [round, rank, host] = [1, 2, 3].map(|at| columns[at].whole(row).unwrap_or(0));
-            if columns[0].text(row) == Some(class) && round < ROUNDS {
-                hosts.insert(host, rank as u32);
-                let times = [4, 5, 6].map(|at| columns[at].float(row).unwrap_or(0.0));
-                parts.push((rank as u32, times));
-            }
+    Rows::open(&path)?.each_row(columns, |row| {
+        let [round, rank, host] = [1, 2, 3].map(|at| row.whole(at).unwrap_or(0));
+        if row.text(0) == Some(class) && round < ROUNDS {
+            hosts.insert(host, rank as u32);
+            parts.push((rank as u32, [4, 5, 6].map(|at| row.float(at).unwrap_or(0.0))));
         }
         Ok(())
     })?;
-    let begin = parts.iter().map(|(_, [began, ..])| *began).min_by(f64::total_cmp);
-    let end = parts.iter().map(|(_, [.., ended])| *ended).max_by(f64::total_cmp);
-    let (Some(begin), Some(end)) = (begin, end) else { return Ok(None) };
+    let begin = extent(parts.iter().map(|(_, [began, ..])| *began));
+    let end = extent(parts.iter().map(|(_, [.., ended])| *ended));
+    let (Some((begin, _)), Some((_, end))) = (begin, end) else { return Ok(None) };
     let mut gantt = Gantt::new(ranks, begin, end);
     for (rank, [began, ready, _]) in parts {
         if ready > began {
@@ -136,13 +129,11 @@ fn computations(run: &Path, class: &str, gantt: &mut Gantt) -> Result<()> {
         return Ok(());
     }
     let columns = ["class", "round", "rank", "begin_us", "end_us"];
-    Rows::open(&path)?.each(columns, |columns, count| {
-        for row in 0..count {
-            let [round, rank] = [1, 2].map(|at| columns[at].whole(row).unwrap_or(0));
-            if columns[0].text(row) == Some(class) && round < ROUNDS {
-                let [from, to] = [3, 4].map(|at| columns[at].float(row).unwrap_or(0.0));
-                gantt.mark(rank as u32, Bar::Computes, from, to);
-            }
+    Rows::open(&path)?.each_row(columns, |row| {
+        let [round, rank] = [1, 2].map(|at| row.whole(at).unwrap_or(0));
+        if row.text(0) == Some(class) && round < ROUNDS {
+            let [from, to] = [3, 4].map(|at| row.float(at).unwrap_or(0.0));
+            gantt.mark(rank as u32, Bar::Computes, from, to);
         }
         Ok(())
     })
@@ -154,22 +145,15 @@ fn messages(run: &Path, class: &str, hosts: &BTreeMap<u64, u32>, gantt: &mut Gan
     if !path.is_file() {
         return Ok(());
     }
-    Rows::open(&path)?.each(["class", "src", "dst", "start_us", "fct_us"], |columns, count| {
-        for row in 0..count {
-            let Some(start) = columns[3].float(row) else { continue };
-            if columns[0].text(row) != Some(class) {
-                continue;
-            }
-            let end = columns[4].float(row).map_or(f64::INFINITY, |fct| start + fct);
-            let rank = |column: usize| hosts.get(&columns[column].whole(row)?).copied();
-            let (from, to) = (rank(1), rank(2));
-            for rank in [from, to].into_iter().flatten() {
-                gantt.mark(rank, Bar::Sends, start, end);
-            }
-            if let Some(rank) = from {
-                gantt.mark(rank, Bar::Begins, start, start);
-            }
-        }
+    Rows::open(&path)?.each_row(["class", "src", "dst", "start_us", "fct_us"], |row| {
+        let Some(start) = row.float(3).filter(|_| row.text(0) == Some(class)) else {
+            return Ok(());
+        };
+        let end = row.float(4).map_or(f64::INFINITY, |fct| start + fct);
+        let rank = |column: usize| hosts.get(&row.whole(column)?).copied();
+        let (from, to) = (rank(1), rank(2));
+        from.into_iter().chain(to).for_each(|rank| gantt.mark(rank, Bar::Sends, start, end));
+        from.into_iter().for_each(|rank| gantt.mark(rank, Bar::Begins, start, start));
         Ok(())
     })
 }
@@ -178,50 +162,34 @@ fn messages(run: &Path, class: &str, hosts: &BTreeMap<u64, u32>, gantt: &mut Gan
 struct Series {
     job: String,
     variant: String,
-    points: BTreeMap<u64, (f64, Estimate)>,
+    points: BTreeMap<u64, Estimate>,
 }
 
 /// The chart of bus bandwidth by size; `None` if no job has two sizes.
-pub(crate) fn bandwidth_by_size(
-    variants: &[Variant],
-    summaries: &[Option<Summary>],
-) -> Option<Drawing> {
+fn bandwidth_by_size(variants: &[Variant], summaries: &[Option<Summary>]) -> Option<Figure> {
     let all = series(variants, summaries);
     if all.iter().all(|line| line.points.len() < 2) {
         return None;
     }
     let points = || all.iter().flat_map(|line| line.points.iter());
     let sizes: Vec<f64> = points().map(|(bytes, _)| *bytes as f64).collect();
-    let highest = |(_, (mean, of)): (&u64, &(f64, Estimate))| of.interval.map_or(*mean, |it| it[1]);
-    let most = points().map(highest).max_by(f64::total_cmp)?;
+    let highest = points().filter_map(|(_, of)| of.interval.map_or(of.mean, |it| Some(it[1])));
+    let (_, most) = extent(highest)?;
     let name = |line: &Series| match all.iter().filter(|it| it.job == line.job).count() {
         1 => escape(&line.job),
         _ => escape(&format!("{}, as {}", line.job, line.variant)),
     };
-    let lines = all.iter().enumerate().map(|(at, line)| Line {
-        series: NO_VARIANT + at,
-        name: Some(name(line)),
-        points: line.points.iter().map(|(x, (y, _))| (*x as f64, *y)).collect(),
-        marks: line.points.iter().map(|(x, (y, _))| (*x as f64, *y, false)).collect(),
-        whiskers: line
-            .points
-            .iter()
-            .filter_map(|(x, (_, of))| of.interval.map(|[low, high]| (*x as f64, low, high)))
-            .collect(),
-        ..Line::default()
-    });
-    let names = all.iter().enumerate().map(|(at, line)| swatch(at) + &name(line));
-    let caption = "Bus bandwidth by size".to_string();
-    let chart = Chart {
-        x: Axis::points(&sizes, Unit::Bytes, "a rank’s whole buffer")?,
-        y: Axis::linear(0.0, most * 1.04, Unit::Ratio, "bus bandwidth, GB/s"),
-        lines: lines.collect(),
-        spans: Vec::new(),
-        read: Read::AtX,
-        label: caption.clone(),
+    let line = |(at, line): (usize, &Series)| {
+        let points: Vec<_> = line.points.iter().map(|(x, of)| (*x as f64, *of)).collect();
+        Line { name: Some(name(line)), ..Line::estimates(NO_VARIANT + at, &points, 1.0) }
     };
-    let below = names.collect::<Vec<_>>().join(" ");
-    Some(Drawing { name: "busbw-by-size".into(), caption, below, chart })
+    let names: Vec<String> = all.iter().map(name).collect();
+    let x = Axis::points(&sizes, Unit::Bytes, "a rank’s whole buffer")?;
+    let y = Axis::linear(0.0, most * 1.04, Unit::Ratio, "bus bandwidth, GB/s");
+    let caption = "Bus bandwidth by size";
+    let chart = Chart::new(x, y, all.iter().enumerate().map(line).collect(), caption);
+    let below = legend(names.iter().map(String::as_str)).join(" ");
+    Some(Figure::of(caption, below, chart).named("busbw-by-size"))
 }
 
 /// Variants whose jobs differ in size alone are a line. Where several have one size, the next one
@@ -232,18 +200,16 @@ fn series(variants: &[Variant], summaries: &[Option<Summary>]) -> Vec<Series> {
         for (class, job) in summary.iter().flat_map(|summary| summary.collectives.iter()) {
             let path = ["collectives", class, "busbw_gbytes"];
             let found = variant.result.statistics.leaf(&path).copied();
-            let Some((mean, estimate)) = found.and_then(|of| Some((of.mean?, of))) else {
-                continue;
-            };
+            let Some(estimate) = found.filter(|of| of.mean.is_some()) else { continue };
             let name = format!("{class}: {} {}, {} ranks", job.operation, job.algorithm, job.ranks);
             let has_room =
                 |line: &&mut Series| line.job == name && !line.points.contains_key(&job.bytes);
             match all.iter_mut().find(has_room) {
-                Some(line) => drop(line.points.insert(job.bytes, (mean, estimate))),
+                Some(line) => drop(line.points.insert(job.bytes, estimate)),
                 None => all.push(Series {
                     job: name,
                     variant: variant.result.variant.clone(),
-                    points: BTreeMap::from([(job.bytes, (mean, estimate))]),
+                    points: BTreeMap::from([(job.bytes, estimate)]),
                 }),
             }
         }

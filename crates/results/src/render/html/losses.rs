@@ -3,139 +3,113 @@
 //! Invariant: zero drops are said in words; a place or reason without drops takes no room.
 
 use indexmap::IndexMap;
-use std::fmt::Write;
 
-use super::number::{count, percent};
-use super::page::{empty, end, escape, note, section, table};
-use super::series::swatch;
-use super::{Variant, keys};
+use super::number::{count, percent, ratio};
+use super::page::escape;
+use super::{Variant, has_seeds, keys};
+use crate::render::document::{Block, Part, Stack, empty, note, row, section, table};
 
 /// Places that are listed.
 const PLACES: usize = 12;
 
-/// The section.
-pub(crate) fn losses(page: &mut String, variants: &[Variant]) {
-    section(page, "drops", "Drops");
+/// The sections.
+pub(crate) fn losses(variants: &[Variant]) -> [Block; 2] {
     let mut reasons = keys(variants, &["packets", "dropped_by"]);
     reasons.retain(|reason| variants.iter().any(|variant| dropped_by(variant, reason) > 0.0));
+    let mut blocks = Vec::new();
     if reasons.is_empty() {
-        empty(page, "No packet was dropped.");
+        blocks.push(empty("No packet was dropped."));
     } else {
-        by_reason(page, variants, &reasons);
-        by_place(page, variants);
-        if variants.iter().any(|variant| variant.runs.len() > 1) {
-            note(page, "Means over the seeds.");
-        }
+        blocks.extend(by_reason(variants, &reasons));
+        blocks.extend(by_place(variants).into_iter().flatten());
+        blocks.extend(has_seeds(variants).then(|| note("Means over the seeds.")));
     }
-    end(page);
-    section(page, "packets", "Packets and mechanisms");
-    packets(page, variants);
-    end(page);
+    let packets = section("packets", "Packets and mechanisms", vec![packets(variants)]);
+    [section("drops", "Drops", blocks), packets]
 }
 
 fn dropped_by(variant: &Variant, reason: &str) -> f64 {
     variant.number(&["packets", "dropped_by", reason]).unwrap_or(0.0)
 }
 
-fn by_reason(page: &mut String, variants: &[Variant], reasons: &[String]) {
+/// The parts of a bar: of each reason as many packets, where the longest bar has `most`.
+pub(crate) fn parts<'a>(
+    reasons: impl IntoIterator<Item = (&'a str, Option<f64>)>,
+    most: f64,
+) -> Vec<Part> {
+    let part = |(look, (reason, n)): (usize, (&str, Option<f64>))| {
+        let title = format!("{}: {}", escape(reason), count(n));
+        Some(Part { look, percent: n? / most * 100.0, title })
+    };
+    reasons.into_iter().enumerate().filter_map(part).collect()
+}
+
+/// A reason with the colour of its parts.
+pub(crate) fn chip((number, reason): (usize, &str)) -> String {
+    format!("<i class=\"chip r{}\"></i>{}", number % 8, escape(reason))
+}
+
+fn by_reason(variants: &[Variant], reasons: &[String]) -> [Block; 2] {
     let total =
         |variant: &Variant| reasons.iter().map(|reason| dropped_by(variant, reason)).sum::<f64>();
     let most = variants.iter().map(total).fold(0.0, f64::max);
-    page.push_str("<div class=\"reasons\">");
-    for (at, variant) in variants.iter().enumerate() {
+    let stack = |(series, variant): (usize, &Variant)| {
         let sent = variant.number(&["packets", "sent"]).filter(|sent| *sent > 0.0);
         let share = percent(sent.map(|sent| total(variant) / sent));
-        let _ = write!(
-            page,
-            "<div data-v=\"{at}\"><span class=\"name\">{}{}</span><span class=\"total\">{} \
-             packets, {share} of sent</span><span class=\"stack\">",
-            swatch(at),
-            escape(&variant.result.variant),
-            count(Some(total(variant)))
-        );
-        for (number, reason) in reasons.iter().enumerate() {
-            let n = dropped_by(variant, reason);
-            if n > 0.0 {
-                let (n, width) = (count(Some(n)), n / most * 100.0);
-                let reason = escape(reason);
-                let _ = write!(
-                    page,
-                    "<i class=\"r{}\" style=\"width:{width:.2}%\" title=\"{reason}: {n}\"></i>",
-                    number % 8
-                );
-            }
-        }
-        page.push_str("</span></div>");
-    }
-    page.push_str("</div>\n");
-    let head: Vec<String> = std::iter::once("reason".to_string()).chain(names(variants)).collect();
-    let row = |(number, reason): (usize, &String)| {
-        let key = format!("<i class=\"chip r{}\"></i>{}", number % 8, escape(reason));
-        std::iter::once(key)
-            .chain(variants.iter().map(|v| count(Some(dropped_by(v, reason)))))
-            .collect()
+        let words = format!("{} packets, {share} of sent", count(Some(total(variant))));
+        let of = |reason: &String| Some(dropped_by(variant, reason)).filter(|n| *n > 0.0);
+        let parts = parts(reasons.iter().map(|reason| (reason.as_str(), of(reason))), most);
+        Stack { series, name: variant.marked(series), words, parts }
     };
-    table(page, "", &head, &reasons.iter().enumerate().map(row).collect::<Vec<_>>());
+    let cells = |(number, reason): (usize, &String)| {
+        let of = |variant| count(Some(dropped_by(variant, reason)));
+        row(chip((number, reason)), variants.iter().map(of))
+    };
+    let rows = reasons.iter().enumerate().map(cells).collect();
+    let stacks = Block::Stacks(variants.iter().enumerate().map(stack).collect());
+    [stacks, table("", head("reason", variants), rows)]
 }
 
-/// The heads of columns.
-fn names(variants: &[Variant]) -> impl Iterator<Item = String> {
-    let one = variants.len() == 1;
-    variants.iter().enumerate().map(move |(at, variant)| {
-        if one {
-            "packets".to_string()
-        } else {
-            format!("{}{}", swatch(at), escape(&variant.result.variant))
-        }
-    })
+/// The heads of a column and of one for each variant.
+fn head(first: &str, variants: &[Variant]) -> Vec<String> {
+    match variants {
+        [_] => row(first, ["packets".to_string()]),
+        _ => row(first, variants.iter().enumerate().map(|(at, variant)| variant.marked(at))),
+    }
 }
 
-fn by_place(page: &mut String, variants: &[Variant]) {
+fn by_place(variants: &[Variant]) -> Option<[Block; 2]> {
     let mut most_at = IndexMap::<&str, f64>::new();
     for (place, n) in variants.iter().flat_map(|variant| &variant.places) {
         let most = most_at.entry(place).or_insert(*n);
         *most = n.max(*most);
     }
-    let mut places: Vec<(&str, f64)> = most_at.into_iter().collect();
-    places.retain(|(_, n)| *n > 0.0);
-    if places.is_empty() {
-        return;
-    }
+    let mut places: Vec<(&str, f64)> = most_at.into_iter().filter(|(_, n)| *n > 0.0).collect();
     places.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    let most = places[0].1;
-    let of = |variant: &Variant, place: &str| {
-        variant.places.iter().find(|(p, _)| p == place).map_or(0.0, |(_, n)| *n)
+    let most = places.first()?.1;
+    let (shown, others) = places.split_at(places.len().min(PLACES));
+    let of = |variant: &Variant, of: &[(&str, f64)]| {
+        let own = variant.places.iter().filter(|(place, _)| of.iter().any(|(it, _)| it == place));
+        own.map(|(_, n)| n).sum::<f64>()
     };
     let bar = |n: f64| {
         let width = n / most * 100.0;
         format!("<td class=\"bar\"><i style=\"width:{width:.1}%\"></i>{}</td>", count(Some(n)))
     };
-    let row = |place: &str| {
-        std::iter::once(escape(place))
-            .chain(variants.iter().map(|variant| bar(of(variant, place))))
-            .collect::<Vec<_>>()
+    let cells = |place: &(&str, f64)| {
+        let all = std::slice::from_ref(place);
+        row(escape(place.0), variants.iter().map(|variant| bar(of(variant, all))))
     };
-    let mut rows: Vec<Vec<String>> =
-        places.iter().take(PLACES).map(|(place, _)| row(place)).collect();
-    if places.len() > PLACES {
-        let shown: Vec<&str> = places[..PLACES].iter().map(|(place, _)| *place).collect();
-        let is_rest = |(place, _): &&(String, f64)| !shown.contains(&place.as_str());
-        let rest =
-            |variant: &Variant| variant.places.iter().filter(is_rest).map(|(_, n)| n).sum::<f64>();
-        let others = format!("{} more places", places.len() - PLACES);
-        rows.push(
-            std::iter::once(others)
-                .chain(variants.iter().map(|variant| count(Some(rest(variant)))))
-                .collect(),
-        );
+    let mut rows: Vec<Vec<String>> = shown.iter().map(cells).collect();
+    if !others.is_empty() {
+        let rest = variants.iter().map(|variant| count(Some(of(variant, others))));
+        rows.push(row(format!("{} more places", others.len()), rest));
     }
-    page.push_str("<h3>By place</h3>\n");
-    let head: Vec<String> = std::iter::once("place".to_string()).chain(names(variants)).collect();
-    table(page, "", &head, &rows);
+    Some([Block::Heading("By place".into()), table("", head("place", variants), rows)])
 }
 
 /// The outcome of the packets, and the counters of mechanisms.
-fn packets(page: &mut String, variants: &[Variant]) {
+fn packets(variants: &[Variant]) -> Block {
     const COUNTERS: [(&str, &[&str]); 10] = [
         ("sent", &["packets", "sent"]),
         ("delivered", &["packets", "delivered"]),
@@ -148,27 +122,17 @@ fn packets(page: &mut String, variants: &[Variant]) {
         ("PAUSE frames", &["pause_frames"]),
         ("overlay pauses", &["overlay_pauses"]),
     ];
-    let mut rows = Vec::new();
-    let mut push = |name: String, path: &[&str]| {
-        rows.push(
-            std::iter::once(name)
-                .chain(variants.iter().map(|v| count(v.number(path))))
-                .collect::<Vec<_>>(),
-        );
+    let of = |name: String, path: &[&str], form: fn(Option<f64>) -> String| {
+        row(name, variants.iter().map(|variant| form(variant.number(path))))
     };
-    for (name, path) in COUNTERS {
-        push(name.into(), path);
-    }
+    let mut rows: Vec<_> =
+        COUNTERS.iter().map(|(name, path)| of(name.to_string(), path, count)).collect();
     for mechanism in keys(variants, &["mechanisms"]) {
         for counter in keys(variants, &["mechanisms", &mechanism]) {
-            push(
-                format!("{}: {}", escape(&mechanism), escape(&counter)),
-                &["mechanisms", &mechanism, &counter],
-            );
+            let name = format!("{}: {}", escape(&mechanism), escape(&counter));
+            rows.push(of(name, &["mechanisms", &mechanism, &counter], count));
         }
     }
-    let fairness = variants.iter().map(|v| super::number::ratio(v.number(&["fairness_jain"])));
-    rows.push(std::iter::once("fairness (Jain)".to_string()).chain(fairness).collect());
-    let head: Vec<String> = std::iter::once("counter".to_string()).chain(names(variants)).collect();
-    table(page, "", &head, &rows);
+    rows.push(of("fairness (Jain)".into(), &["fairness_jain"], ratio));
+    table("", head("counter", variants), rows)
 }

@@ -1,112 +1,141 @@
-//! The numbers that variants are compared by.
+//! The numbers that variants and points are compared by, in tables and charts.
 
 use super::Variant;
-use super::number::{count, gbps, percent, ratio, time};
-use crate::model::estimate::Difference;
-use crate::model::{IntervalKind, Noise};
-use crate::statistics::censoring;
-use crate::statistics::censoring::{Shown, shown};
-use crate::statistics::shows::{Column, Form};
+use super::number;
+use super::page::escape;
+use super::unit::Unit;
+use crate::model::{Difference, Estimate, IntervalKind, Noise, Tree};
+use crate::statistics::censoring::{self, Shown, shown};
+use crate::statistics::shows::{Column, Form, is_usual};
 
 /// Variants as columns of a table, as long as they fit.
 pub(crate) const COLUMNS: usize = 8;
-/// One number that variants are compared by.
-pub(crate) struct Figure<'a> {
-    pub group: &'a str,
-    pub name: &'a str,
-    /// In the summary.
-    pub path: &'a [&'a str],
-    pub form: fn(Option<f64>) -> String,
-    pub less_is_better: Option<bool>,
-    pub term: &'a str,
-}
 
-macro_rules! figure {
-    ($group:literal, $name:literal, $path:expr, $form:ident, $less:expr, $term:literal) => {
-        Figure {
-            group: $group,
-            name: $name,
-            path: &$path,
-            form: $form,
-            less_is_better: $less,
-            term: $term,
-        }
-    };
+/// One number that variants are compared by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Measure<'a> {
+    pub group: &'static str,
+    pub name: String,
+    /// In the summary.
+    pub path: Vec<&'a str>,
+    pub form: Form,
+    pub less_is_better: Option<bool>,
+    pub term: &'static str,
 }
 
 pub(crate) const LESS: Option<bool> = Some(true);
 pub(crate) const MORE: Option<bool> = Some(false);
 
-pub(crate) const FIGURES: [Figure<'static>; 25] = [
-    figure!("Queries", "completed", ["qct_us", "completed_fraction"], percent, MORE, "open"),
-    figure!("Queries", "QCT mean", ["qct_us", "mean"], time, LESS, "QCT"),
-    figure!(
-        "Queries",
-        "QCT mean, open at horizon",
-        ["qct_us", "mean_restricted"],
-        time,
-        LESS,
-        "mean, open at horizon"
-    ),
-    figure!("Queries", "QCT p50", ["qct_us", "p50"], time, LESS, "QCT"),
-    figure!("Queries", "QCT p95", ["qct_us", "p95"], time, LESS, "QCT"),
-    figure!("Queries", "QCT p99", ["qct_us", "p99"], time, LESS, "QCT"),
-    figure!("Probes", "RTT p50", ["rtt_us", "p50"], time, LESS, ""),
-    figure!("Probes", "RTT p99", ["rtt_us", "p99"], time, LESS, ""),
-    figure!("Flows", "completed", ["fct_us", "all", "completed_fraction"], percent, MORE, "open"),
-    figure!("Flows", "FCT mean", ["fct_us", "all", "mean"], time, LESS, "FCT"),
-    figure!(
-        "Flows",
-        "FCT mean, open at horizon",
-        ["fct_us", "all", "mean_restricted"],
-        time,
-        LESS,
-        "mean, open at horizon"
-    ),
-    figure!("Flows", "mice p50", ["fct_us", "mice", "p50"], time, LESS, "mice"),
-    figure!("Flows", "mice p95", ["fct_us", "mice", "p95"], time, LESS, "mice"),
-    figure!("Flows", "mice p99", ["fct_us", "mice", "p99"], time, LESS, "mice"),
-    figure!("Flows", "elephants p50", ["fct_us", "elephants", "p50"], time, LESS, "elephants"),
-    figure!("Flows", "elephants p99", ["fct_us", "elephants", "p99"], time, LESS, "elephants"),
-    figure!("Flows", "slowdown p99", ["slowdown", "all", "p99"], ratio, LESS, "slowdown"),
-    figure!("Flows", "goodput", ["flows", "goodput_gbps"], gbps, MORE, "goodput"),
-    figure!("Network", "drops", ["packets", "dropped"], count, LESS, "drops"),
-    figure!("Network", "timeouts", ["timeouts"], count, LESS, "timeouts"),
-    figure!("Network", "sent again", ["packets", "retransmitted"], count, LESS, "sent again"),
-    figure!("Network", "out of order", ["packets", "out_of_order"], count, None, ""),
-    figure!("Network", "marks", ["packets", "ecn_marked"], count, None, "marks"),
-    figure!("Network", "deflected", ["packets", "deflected"], count, None, ""),
-    figure!("Network", "PAUSE frames", ["pause_frames"], count, None, ""),
+/// Group, name, path, form, whether less is better, term.
+type Row = (&'static str, &'static str, &'static str, Form, Option<bool>, &'static str);
+
+const OPEN: &str = "mean, open at horizon";
+const QUERIES: &str = "Queries";
+const FLOWS: &str = "Flows";
+const NETWORK: &str = "Network";
+
+/// The rows of tables.
+const ROWS: [Row; 25] = [
+    (QUERIES, "completed", "qct_us.completed_fraction", Form::Percent, MORE, "open"),
+    (QUERIES, "QCT mean", "qct_us.mean", Form::Time, LESS, "QCT"),
+    (QUERIES, "QCT mean, open at horizon", "qct_us.mean_restricted", Form::Time, LESS, OPEN),
+    (QUERIES, "QCT p50", "qct_us.p50", Form::Time, LESS, "QCT"),
+    (QUERIES, "QCT p95", "qct_us.p95", Form::Time, LESS, "QCT"),
+    (QUERIES, "QCT p99", "qct_us.p99", Form::Time, LESS, "QCT"),
+    ("Probes", "RTT p50", "rtt_us.p50", Form::Time, LESS, ""),
+    ("Probes", "RTT p99", "rtt_us.p99", Form::Time, LESS, ""),
+    (FLOWS, "completed", "fct_us.all.completed_fraction", Form::Percent, MORE, "open"),
+    (FLOWS, "FCT mean", "fct_us.all.mean", Form::Time, LESS, "FCT"),
+    (FLOWS, "FCT mean, open at horizon", "fct_us.all.mean_restricted", Form::Time, LESS, OPEN),
+    (FLOWS, "mice p50", "fct_us.mice.p50", Form::Time, LESS, "mice"),
+    (FLOWS, "mice p95", "fct_us.mice.p95", Form::Time, LESS, "mice"),
+    (FLOWS, "mice p99", "fct_us.mice.p99", Form::Time, LESS, "mice"),
+    (FLOWS, "elephants p50", "fct_us.elephants.p50", Form::Time, LESS, "elephants"),
+    (FLOWS, "elephants p99", "fct_us.elephants.p99", Form::Time, LESS, "elephants"),
+    (FLOWS, "slowdown p99", "slowdown.all.p99", Form::Ratio, LESS, "slowdown"),
+    (FLOWS, "goodput", "flows.goodput_gbps", Form::Rate, MORE, "goodput"),
+    (NETWORK, "drops", "packets.dropped", Form::Count, LESS, "drops"),
+    (NETWORK, "timeouts", "timeouts", Form::Count, LESS, "timeouts"),
+    (NETWORK, "sent again", "packets.retransmitted", Form::Count, LESS, "sent again"),
+    (NETWORK, "out of order", "packets.out_of_order", Form::Count, None, ""),
+    (NETWORK, "marks", "packets.ecn_marked", Form::Count, None, "marks"),
+    (NETWORK, "deflected", "packets.deflected", Form::Count, None, ""),
+    (NETWORK, "PAUSE frames", "pause_frames", Form::Count, None, ""),
+];
+
+/// The usual numbers of charts, in their order.
+const CHARTS: [Row; 8] = [
+    ("", "FCT p99 of mice", "fct_us.mice.p99", Form::Time, LESS, ""),
+    ("", "Mean FCT", "fct_us.all.mean", Form::Time, LESS, ""),
+    ("", "QCT p99", "qct_us.p99", Form::Time, LESS, ""),
+    ("", "Mean QCT", "qct_us.mean", Form::Time, LESS, ""),
+    ("", "Queries completed", "qct_us.completed_fraction", Form::Percent, MORE, ""),
+    ("", "Goodput", "flows.goodput_gbps", Form::Rate, MORE, ""),
+    ("", "Drops", "packets.dropped", Form::Count, LESS, ""),
+    ("", "Timeouts", "timeouts", Form::Count, LESS, ""),
 ];
 
 /// The group of the numbers that were asked for.
 pub(crate) const SHOWN: &str = "Shown";
 
-/// The numbers that were asked for, as figures. `names` (markup) and `paths` are the columns'.
-pub(crate) fn asked_for<'a>(
-    columns: &'a [Column],
-    names: &'a [String],
-    paths: &'a [Vec<&'a str>],
-) -> Vec<Figure<'a>> {
-    let figure = |((column, name), path): ((&'a Column, &'a String), &'a Vec<&'a str>)| {
-        let form = match column.form {
-            Form::Time => time,
-            Form::Ratio => ratio,
-            Form::Percent => percent,
-            Form::Rate => gbps,
-            Form::Count => count,
-        };
-        Figure { group: SHOWN, name, path, form, less_is_better: column.less_is_better, term: "" }
+fn of_rows(rows: &[Row]) -> Vec<Measure<'static>> {
+    let of = |&(group, name, path, form, less_is_better, term): &Row| {
+        let (name, path) = (name.to_string(), path.split('.').collect());
+        Measure { group, name, path, form, less_is_better, term }
     };
-    columns.iter().zip(names).zip(paths).map(figure).collect()
+    rows.iter().map(of).collect()
 }
 
-impl<'a> Figure<'a> {
+/// The rows of tables of variants.
+pub(crate) fn usual() -> Vec<Measure<'static>> {
+    of_rows(&ROWS)
+}
+
+/// The numbers that were asked for.
+pub(crate) fn asked_for(columns: &[Column]) -> Vec<Measure<'_>> {
+    fn of(column: &Column) -> Measure<'_> {
+        let &Column { form, less_is_better, .. } = column;
+        let (name, path) = (column.caption.clone(), column.at());
+        Measure { group: SHOWN, name, path, form, less_is_better, term: "" }
+    }
+    columns.iter().map(of).collect()
+}
+
+/// The numbers that charts are of: those that tables show, or the usual ones.
+pub(crate) fn of_charts<'a>(
+    is_given: bool,
+    columns: &'a [Column],
+    trees: &[&Tree<Estimate>],
+) -> Vec<Measure<'a>> {
+    if !is_given && is_usual(trees) { of_rows(&CHARTS) } else { asked_for(columns) }
+}
+
+impl<'a> Measure<'a> {
+    pub fn unit(&self) -> Unit {
+        match self.form {
+            Form::Time => Unit::Time,
+            Form::Ratio => Unit::Ratio,
+            Form::Percent => Unit::Percent,
+            Form::Rate => Unit::Rate,
+            Form::Count => Unit::Count,
+        }
+    }
+
+    /// The name as markup.
+    pub fn markup(&self) -> String {
+        escape(&self.name)
+    }
+
+    /// Makes the axis' unit of the summary's.
+    pub fn scale(&self) -> f64 {
+        if self.form == Form::Percent { 100.0 } else { 1.0 }
+    }
+
     /// As it is shown of a variant; `None` if its runs do not have it.
     pub fn shown(&self, variant: &Variant) -> Option<Shown<'a>> {
         let statistics = &variant.result.statistics;
-        statistics.leaf(self.path)?;
-        Some(shown(statistics, self.path))
+        statistics.leaf(&self.path)?;
+        Some(shown(statistics, &self.path))
     }
 
     pub fn value(&self, variant: &Variant) -> Option<f64> {
@@ -114,30 +143,25 @@ impl<'a> Figure<'a> {
     }
 
     pub fn text(&self, variant: &Variant) -> String {
-        self.shown(variant).unwrap_or_default().text(self.form)
+        self.shown(variant).unwrap_or_default().text(|value| number::of(self.form, value))
     }
 
     /// The difference of a variant to the first one.
     pub fn difference(&self, variants: &[Variant], at: usize) -> Option<Difference> {
-        censoring::difference(&variants[0].result, &variants[at].result, self.path)
+        censoring::difference(&variants[0].result, &variants[at].result, &self.path)
     }
 
     /// Whether there is anything to show of it.
-    pub fn is_told(&self, variants: &[Variant]) -> bool {
-        let values = || variants.iter().filter_map(|variant| self.value(variant));
-        let some = if self.less_is_better == MORE {
-            values().next().is_some()
-        } else {
-            values().any(|v| v != 0.0)
+    pub fn is_shown(&self, variants: &[Variant]) -> bool {
+        let mut values = variants.iter().filter_map(|variant| self.value(variant));
+        let is_some = values.any(|value| self.less_is_better == MORE || value != 0.0);
+        let share = |variant: &Variant| match self.path.as_slice() {
+            ["qct_us", ..] => variant.number(&["qct_us", "completed_fraction"]),
+            _ => variant.result.statistics.share_of_flows(),
         };
-        let share = match self.path {
-            ["qct_us", "mean_restricted"] => Variant::share_of_queries,
-            [.., "mean_restricted"] => {
-                |variant: &Variant| variant.result.statistics.share_of_flows()
-            }
-            _ => return some,
-        };
-        some && variants.iter().any(|variant| share(variant).is_some_and(|share| share < 1.0))
+        let is_open = |variant| share(variant).is_some_and(|share| share < 1.0);
+        let needs_open = self.path.last() == Some(&"mean_restricted");
+        is_some && (!needs_open || variants.iter().any(is_open))
     }
 
     /// The variant that is best beyond the noise.
@@ -156,7 +180,7 @@ impl<'a> Figure<'a> {
     }
 
     /// Whether the best one differs from every other by more than noise.
-    pub fn is_clear(&self, variants: &[Variant], best: usize) -> bool {
+    fn is_clear(&self, variants: &[Variant], best: usize) -> bool {
         let apart = |other: usize| {
             let (first, second) = (best.min(other), best.max(other));
             if first == 0 {

@@ -6,7 +6,7 @@
 
 mod axis;
 mod changes;
-mod chart;
+pub(crate) mod chart;
 mod connections;
 mod figures;
 mod flows;
@@ -18,14 +18,15 @@ mod heat;
 mod jobs;
 mod losses;
 mod measures;
-mod number;
+pub(crate) mod number;
 mod page;
 pub(crate) mod plot;
 mod programs;
 mod queues;
 pub(crate) mod reproduction;
 mod reproduction_charts;
-mod series;
+pub(crate) mod series;
+mod svg;
 pub(crate) mod sweep;
 mod sweep_tables;
 mod ticks;
@@ -34,7 +35,6 @@ mod unit;
 mod verdict;
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,12 +45,14 @@ use crate::model::summary::Summary;
 use crate::model::{
     At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult, World,
 };
+use crate::render::document::{Block, details, empty, section};
 use crate::statistics::bins;
 use crate::statistics::by_size::Edge;
 use crate::statistics::compare::compare;
 use crate::statistics::numbers::{Json, numbers};
 use crate::statistics::shows::{self, Column};
 use flows::Times;
+use page::Page;
 pub(crate) use page::escape;
 
 /// The data of the page on one variant.
@@ -59,7 +61,7 @@ struct Variant {
     /// The folders of its runs, in the order of its seeds.
     runs: Vec<PathBuf>,
     times: Times,
-    /// Drops by place, all reasons together: means over the runs that tell.
+    /// Drops by place, all reasons together: means over the runs that have them.
     places: Vec<(String, f64)>,
     /// The numbers of each of its runs, with the seed.
     seeds: Vec<(u64, Json)>,
@@ -73,8 +75,13 @@ impl Variant {
         self.result.statistics.leaf(path)?.mean
     }
 
-    fn share_of_queries(&self) -> Option<f64> {
-        self.number(&["qct_us", "completed_fraction"])
+    fn name(&self) -> String {
+        escape(&self.result.variant)
+    }
+
+    /// The name behind the mark of a series.
+    fn marked(&self, series: usize) -> String {
+        series::swatch(series) + &self.name()
     }
 
     /// Of its runs' folders, with the runs' summaries in their order.
@@ -92,25 +99,30 @@ impl Variant {
     }
 }
 
+/// ` Of seed 3 alone.` where there are several.
+fn of_one_seed(variants: &[Variant]) -> String {
+    let seed = variants.first().and_then(|variant| variant.result.seeds.first()).unwrap_or(&0);
+    let several = has_seeds(variants);
+    if several { format!(" Of seed {seed} alone.") } else { String::new() }
+}
+
+fn has_seeds(variants: &[Variant]) -> bool {
+    variants.iter().any(|variant| variant.runs.len() > 1)
+}
+
 /// The variant that one run is, whose Parquet files are in `dir`.
 fn variants_of_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<Vec<Variant>> {
     let name = summary.variant.clone().unwrap_or_else(|| summary.name.clone());
     let mut variants = Vec::new();
-    for mut result in compare(&[(name, vec![summary.clone()])])? {
+    let summaries = std::slice::from_ref(summary);
+    for mut result in compare(&[(name, summaries.to_vec())])? {
         let names: Vec<String> = summary.shows.iter().map(|(name, _)| name.to_string()).collect();
         if !names.is_empty() {
             let columns = shows::columns(&names, &[&result.statistics]);
             result.shows = shows::numbers(&columns, &result.statistics, None);
         }
         let (runs, failures) = (vec![dir.to_path_buf()], manifest.failures.clone());
-        variants.push(Variant::read(
-            result,
-            runs,
-            std::slice::from_ref(summary),
-            failures,
-            None,
-            dir,
-        )?);
+        variants.push(Variant::read(result, runs, summaries, failures, None, dir)?);
     }
     Ok(variants)
 }
@@ -118,14 +130,13 @@ fn variants_of_run(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result
 /// The page of one run whose Parquet files are in `dir`.
 pub(crate) fn run_page(dir: &Path, summary: &Summary, manifest: &Manifest) -> Result<String> {
     let variants = variants_of_run(dir, summary, manifest)?;
-    let mut facts: Vec<String> =
-        summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v))).collect();
-    facts.push(format!("seed {}", summary.seed));
+    let variant = summary.variant.iter().map(|v| format!("variant <b>{}</b>", escape(v)));
+    let mut facts: Vec<String> = variant.chain([format!("seed {}", summary.seed)]).collect();
     facts.extend(run_facts(std::slice::from_ref(summary)));
     let ended = (summary.status != Status::Complete)
         .then(|| format!("This run is {}.", summary.status.name()));
     let warnings: Vec<String> = ended.into_iter().chain(summary.warnings.iter().cloned()).collect();
-    page_of("run", &summary.name, &facts, &warnings, &variants, manifest)
+    page_of("run", &summary.name, facts, &warnings, &variants, manifest)
 }
 
 /// The variants of a compare whose runs are below `dir`, and the summaries of all runs.
@@ -161,7 +172,7 @@ pub(crate) fn compare_page(
     let mut facts = vec![format!("{} variants", results.len())];
     facts.extend(results.first().map(|first| seeds_text(&first.seeds)));
     facts.extend(run_facts(&summaries));
-    page_of("compare", &manifest.name, &facts, &warnings, &variants, manifest)
+    page_of("compare", &manifest.name, facts, &warnings, &variants, manifest)
 }
 
 /// `seed 1`, `3 seeds: 1 to 3`, `2 seeds: 4, 9`.
@@ -187,56 +198,57 @@ fn world_text(world: World) -> &'static str {
     }
 }
 
+/// A fact with its sign.
+fn fact(is_good: bool, text: &str) -> String {
+    let (class, sign) = if is_good { ("good", '✓') } else { ("bad", '✗') };
+    format!("<span class=\"{class}\">{sign} {text}</span>")
+}
+
 /// World, status, audit.
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
-    let mut facts = Vec::new();
-    if let Some(first) = summaries.first() {
-        facts.push(world_text(first.world).into());
-    }
-    let mut told = |good: bool, yes: &str, no: &str| {
-        let (class, sign, text) = if good { ("good", '✓', yes) } else { ("bad", '✗', no) };
-        facts.push(format!("<span class=\"{class}\">{sign} {text}</span>"));
-    };
-    let complete = summaries.iter().all(|summary| summary.status == Status::Complete);
-    told(complete, "complete", "not complete");
-    let conserved = summaries.iter().all(|summary| summary.audit.conserved);
-    told(conserved, "packets and bytes conserved", "packets or bytes NOT conserved");
-    facts
+    let world = summaries.first().map(|first| world_text(first.world).to_string());
+    let is_complete = summaries.iter().all(|summary| summary.status == Status::Complete);
+    let is_conserved = summaries.iter().all(|summary| summary.audit.conserved);
+    let complete = if is_complete { "complete" } else { "not complete" };
+    let conserved =
+        if is_conserved { "packets and bytes conserved" } else { "packets or bytes NOT conserved" };
+    let facts = [fact(is_complete, complete), fact(is_conserved, conserved)];
+    world.into_iter().chain(facts).collect()
 }
 
 fn page_of(
     kind: &str,
     name: &str,
-    facts: &[String],
+    mut facts: Vec<String>,
     warnings: &[String],
     variants: &[Variant],
     manifest: &Manifest,
 ) -> Result<String> {
-    let mut text = String::new();
-    let warned =
-        (!warnings.is_empty()).then(|| format!("<a href=\"#warnings\">{}</a>", counted(warnings)));
-    let facts: Vec<String> = facts.iter().cloned().chain(warned).collect();
-    page::head(&mut text, name, kind, &facts);
-    about(&mut text, variants, manifest);
-    let names: Vec<&str> = variants.iter().map(|variant| variant.result.variant.as_str()).collect();
-    page::legend(&mut text, &names);
-    verdict::verdict(&mut text, variants);
-    figures::numbers(&mut text, variants);
-    jobs::jobs(&mut text, variants)?;
-    figures::distributions(&mut text, variants);
-    figures::sizes(&mut text, variants);
-    figures::goodput(&mut text, variants)?;
-    connections::connections(&mut text, variants)?;
-    figures::queues(&mut text, variants)?;
-    losses::losses(&mut text, variants);
-    programs::programs(&mut text, variants);
-    warn(&mut text, warnings);
-    page::section(&mut text, "scenario", "Scenario and numbers");
-    verdict::classes(&mut text, variants);
-    scenario(&mut text, manifest);
-    page::end(&mut text);
-    page::foot(&mut text);
-    Ok(text)
+    if !warnings.is_empty() {
+        facts.push(format!("<a href=\"#warnings\">{}</a>", counted(warnings)));
+    }
+    let mut blocks = vec![verdict::verdict(variants)];
+    blocks.extend(figures::numbers(variants));
+    blocks.extend(jobs::jobs(variants)?);
+    blocks.extend([figures::distributions(variants), figures::sizes(variants)]);
+    blocks.extend(figures::goodput(variants)?);
+    blocks.extend(connections::connections(variants)?);
+    blocks.extend(figures::queues(variants)?);
+    blocks.extend(losses::losses(variants));
+    blocks.extend(programs::programs(variants));
+    blocks.extend(warn(warnings));
+    let inside = std::iter::once(verdict::classes(variants)).chain(scenario(manifest)).collect();
+    blocks.push(section("scenario", "Scenario and numbers", inside));
+    let page = Page {
+        kind,
+        name,
+        facts,
+        about: about(variants, manifest),
+        names: variants.iter().map(|variant| variant.result.variant.as_str()).collect(),
+        blocks,
+        rests_on: "rests-on-run",
+    };
+    Ok(page.html())
 }
 
 fn counted(warnings: &[String]) -> String {
@@ -247,77 +259,64 @@ fn counted(warnings: &[String]) -> String {
 }
 
 /// The descriptions of the scenario and of its variants.
-fn about(page: &mut String, variants: &[Variant], manifest: &Manifest) {
-    for text in [&manifest.about, &manifest.variant_about].into_iter().filter(|t| !t.is_empty()) {
-        let _ = writeln!(page, "<p class=\"lead about\">{}</p>", escape(text));
-    }
+fn about(variants: &[Variant], manifest: &Manifest) -> Vec<Block> {
+    let texts = [&manifest.about, &manifest.variant_about].into_iter().filter(|t| !t.is_empty());
+    let mut blocks: Vec<Block> = texts.map(|text| lead_about(escape(text))).collect();
     let described = variants.iter().enumerate().filter(|(_, of)| !of.result.about.is_empty());
-    let items: String = described
-        .map(|(at, Variant { result, .. })| {
-            let (name, about) = (escape(&result.variant), escape(&result.about));
-            format!("<div><dt>{}{name}</dt><dd>{about}</dd></div>", series::swatch(at))
-        })
-        .collect();
-    if !items.is_empty() {
-        let _ = writeln!(page, "<dl class=\"about\">{items}</dl>");
-    }
+    let pair = |(at, of): (usize, &Variant)| [of.marked(at), escape(&of.result.about)];
+    let pairs: Vec<[String; 2]> = described.map(pair).collect();
+    blocks.extend((!pairs.is_empty()).then_some(Block::Pairs { class: "about", pairs }));
+    blocks
 }
 
-fn warn(page: &mut String, warnings: &[String]) {
-    if warnings.is_empty() {
-        return;
-    }
-    let items: String =
-        warnings.iter().map(|warning| format!("<li>{}</li>", escape(warning))).collect();
-    let _ = writeln!(
-        page,
-        "<section id=\"warnings\">\n<h2>{}</h2>\n<ul class=\"warnings\">{items}</ul>\n</section>",
-        counted(warnings)
-    );
+fn lead_about(text: String) -> Block {
+    Block::Paragraph { class: "lead about", text }
 }
 
-fn scenario(page: &mut String, manifest: &Manifest) {
-    let overrides: String =
-        manifest.overrides.iter().map(|o| format!("<li><code>{}</code></li>", escape(o))).collect();
-    if !overrides.is_empty() {
-        let _ = writeln!(page, "<h3>Changed on the command line</h3>\n<ul>{overrides}</ul>");
+fn warn(warnings: &[String]) -> Option<Block> {
+    let items = warnings.iter().map(|warning| escape(warning)).collect();
+    let inside = vec![Block::Items { class: "warnings", items }];
+    (!warnings.is_empty()).then(|| section("warnings", &counted(warnings), inside))
+}
+
+fn scenario(manifest: &Manifest) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if !manifest.overrides.is_empty() {
+        let items =
+            manifest.overrides.iter().map(|it| format!("<code>{}</code>", escape(it))).collect();
+        blocks.push(Block::Heading("Changed on the command line".into()));
+        blocks.push(Block::Items { class: "", items });
     }
-    if manifest.scenario.is_empty() {
-        return page::empty(page, "The scenario is not in the manifest.");
-    }
-    let title =
-        if manifest.kind == Kind::Run { "The scenario, as resolved" } else { "The scenario" };
-    page::details(page, title, |page| {
-        let _ = writeln!(page, "<pre tabindex=\"0\">{}</pre>", escape(&manifest.scenario));
+    let is_run = manifest.kind == Kind::Run;
+    let title = if is_run { "The scenario, as resolved" } else { "The scenario" };
+    blocks.push(match manifest.scenario.as_str() {
+        "" => empty("The scenario is not in the manifest."),
+        text => details(title, vec![Block::Program(text.into())]),
     });
+    blocks
 }
 
 /// The numbers that are shown of variants, and whether they were asked for rather than chosen by
 /// the kinds of traffic.
 fn shown_columns(variants: &[Variant]) -> (bool, Vec<Column>) {
-    let trees: Vec<&Tree<Estimate>> =
-        variants.iter().map(|variant| &variant.result.statistics).collect();
-    let names: Vec<String> = variants
-        .iter()
-        .take(1)
-        .flat_map(|of| of.result.shows.iter())
-        .map(|(name, _)| name.to_string())
-        .collect();
+    let trees = trees(variants);
+    let shows = variants.iter().take(1).flat_map(|of| of.result.shows.iter());
+    let names: Vec<String> = shows.map(|(name, _)| name.to_string()).collect();
     let usual = shows::columns(&[], &trees);
     let columns = shows::columns(&names, &trees);
     (columns != usual, columns)
 }
 
+fn trees(variants: &[Variant]) -> Vec<&Tree<Estimate>> {
+    variants.iter().map(|variant| &variant.result.statistics).collect()
+}
+
 /// The keys of an object of the statistics, over all variants, each once.
 fn keys(variants: &[Variant], object: &[&str]) -> Vec<String> {
-    let (mut keys, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
     let objects = variants.iter().filter_map(|variant| variant.result.statistics.branch(object));
-    for (key, _) in objects.flat_map(Ordered::iter) {
-        if seen.insert(key) {
-            keys.push(key.to_string());
-        }
-    }
-    keys
+    let keys = objects.flat_map(Ordered::iter).filter(|(key, _)| seen.insert(key.to_string()));
+    keys.map(|(key, _)| key.to_string()).collect()
 }
 
 /// `drops_by_place` of the runs' summaries, which is optional.

@@ -4,6 +4,7 @@
 //! Invariant: three significant digits; what does not exist is a dash.
 
 use crate::render::format;
+use crate::statistics::shows::Form;
 
 /// Between a number and its unit: narrow, and no place to break a line.
 const SPACE: char = '\u{202f}';
@@ -31,6 +32,43 @@ pub(crate) fn ratio(x: Option<f64>) -> String {
     format::ratio(x).replace('-', "−")
 }
 
+/// A number in its form.
+pub(crate) fn of(form: Form, value: Option<f64>) -> String {
+    match form {
+        Form::Time => time(value),
+        Form::Ratio => ratio(value),
+        Form::Percent => percent(value),
+        Form::Rate => gbps(value),
+        Form::Count => count(value),
+    }
+}
+
+/// The ends of an interval, or a dash.
+pub(crate) fn ends(interval: Option<[f64; 2]>, text: impl Fn(f64) -> String) -> String {
+    interval.map_or(format::NONE.into(), |[low, high]| format!("{} to {}", text(low), text(high)))
+}
+
+/// A number of either sign in a form that is made for what is not negative.
+pub(crate) fn signed(value: f64, text: impl Fn(f64) -> String) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", text(value.abs()))
+}
+
+/// The least and the most.
+pub(crate) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let ends = |ends: Option<(f64, f64)>, value: f64| {
+        let (least, most) = ends.unwrap_or((value, value));
+        let least = if value.total_cmp(&least).is_lt() { value } else { least };
+        Some((least, if value.total_cmp(&most).is_lt() { most } else { value }))
+    };
+    values.into_iter().fold(None, ends)
+}
+
+/// The size of something, without needless zeros.
+pub(crate) fn size(of: u64) -> String {
+    short(bytes(of as f64))
+}
+
 /// A rate given in Gb/s.
 pub(crate) fn gbps(x: Option<f64>) -> String {
     match x.filter(|x| x.is_finite()) {
@@ -41,12 +79,17 @@ pub(crate) fn gbps(x: Option<f64>) -> String {
 
 /// A fraction as a percentage.
 pub(crate) fn percent(fraction: Option<f64>) -> String {
-    format::percent(fraction).replace('%', "\u{202f}%")
+    typeset(&format::percent(fraction))
 }
 
 /// A relative change, with its sign.
 pub(crate) fn change(relative: Option<f64>) -> String {
-    format::change(relative).replace('-', "−").replace('%', "\u{202f}%")
+    typeset(&format::change(relative))
+}
+
+/// A number of text with a typographic minus, and a space before its percent sign.
+pub(crate) fn typeset(text: &str) -> String {
+    text.replace('-', "−").replace('%', "\u{202f}%")
 }
 
 /// The percentile above which a share remains: `p99.9` of 0.001.

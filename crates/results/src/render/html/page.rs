@@ -1,65 +1,32 @@
-//! The parts that every section of the page is made of: head and foot, headings, tables, figures,
-//! terms.
+//! The back end of documents that writes HTML: one page that needs nothing but itself.
 //!
 //! Invariant: text from outside enters through [`escape`] alone. The page asks the network for
 //! nothing, and says so to the browser.
 
 use std::fmt::Write;
 
-use super::chart::Chart;
 use super::series::swatch;
+use super::svg::attribute;
+use crate::render::document::{Block, Drawing, Figure, Stack};
+use crate::render::words::words;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// A page: `facts` are markup, `names` are of the series that its legend shows and hides.
+pub(crate) struct Page<'a> {
+    pub kind: &'a str,
+    pub name: &'a str,
+    pub facts: Vec<String>,
+    /// Above the legend.
+    pub about: Vec<Block>,
+    pub names: Vec<&'a str>,
+    pub blocks: Vec<Block>,
+    /// The name of the words on the sources of what the page shows.
+    pub rests_on: &'a str,
+}
 
 /// Terms of the field as the page uses them, each with its definition.
-pub(crate) const TERMS: [(&str, &str); 16] = [
-    (
-        "FCT",
-        "Flow completion time: from a flow's start to its last byte delivered in order to the \
-         receiving application.",
-    ),
-    (
-        "QCT",
-        "Query completion time: from a query's first request sent (or its start) to its last \
-         response complete.",
-    ),
-    (
-        "slowdown",
-        "FCT over the FCT of the same flow alone in the empty network, which is computed, not \
-         simulated.",
-    ),
-    ("mice", "Flows smaller than the scenario's key mice."),
-    ("elephants", "Flows larger than the scenario's key elephants."),
-    (
-        "p50, p95, p99, p99.9",
-        "Percentiles: half, 95 %, 99 % and 99.9 % of the completed ones took at most this long. \
-         Exact, not estimated.",
-    ),
-    (
-        "≥",
-        "At least: what was open at the end counts with its age, and takes longer. Without the \
-         sign, a number is that of the completed ones, and what is open could not move it.",
-    ),
-    (
-        "open",
-        "Flows or queries that had not completed when the run ended: counted, never averaged.",
-    ),
-    (
-        "mean, open at horizon",
-        "The mean where what is open counts as if it completed at the run's end.",
-    ),
-    ("goodput", "Application bytes delivered over the measured time, of all hosts together."),
-    ("drops", "Packets dropped anywhere, for whatever reason."),
-    ("timeouts", "Retransmission timeouts of senders."),
-    ("sent again", "Data packets that were retransmitted."),
-    ("marks", "Packets marked “congestion experienced” (ECN)."),
-    (
-        "fairness",
-        "Jain's index over the goodput of the pairs of hosts that were active: 1 is equal shares.",
-    ),
-    ("queue occupancy", "Bytes that wait at a port, without the packet in transmission."),
-];
+fn terms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    include_str!("terms.txt").lines().filter_map(|line| line.split_once(": "))
+}
 
 /// Text for the page: markup becomes text; control characters and those that XML forbids vanish.
 pub(crate) fn escape(text: &str) -> String {
@@ -81,30 +48,45 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Words with the definition of a term behind them.
 pub(crate) fn term(words: &str, term: &str) -> String {
-    match TERMS.iter().find(|(name, _)| *name == term) {
+    match terms().find(|(name, _)| *name == term) {
         Some((_, meaning)) => format!("<abbr title=\"{}\">{words}</abbr>", escape(meaning)),
         None => words.into(),
     }
 }
 
-/// From the start to the title. `facts` are markup.
-pub(crate) fn head(page: &mut String, name: &str, kind: &str, facts: &[String]) {
-    let name = escape(name);
-    // The policy forbids every request; the empty icon keeps browsers from asking for one.
-    let _ = write!(
-        page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
-         name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta \
-         http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" \
-         href=\"data:,\">\n<title>{name} · \
-         millpond</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p \
-         class=\"kind\">millpond · {kind}</p>\n<h1>{name}</h1>\n<ul class=\"facts\">"
-    );
-    for fact in facts {
-        let _ = write!(page, "<li>{fact}</li>");
+/// A template with values in the places of their names: `{{name}}`.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let part = |part: &str| {
+        let Some((name, rest)) = part.split_once("}}") else { return part.to_string() };
+        let value = values.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value);
+        format!("{value}{rest}")
+    };
+    template.split("{{").map(part).collect()
+}
+
+impl Page<'_> {
+    pub fn html(&self) -> String {
+        let mut body = String::new();
+        write_all(&mut body, &self.about);
+        legend(&mut body, &self.names);
+        write_all(&mut body, &self.blocks);
+        let facts: String = self.facts.iter().map(|fact| format!("<li>{fact}</li>")).collect();
+        let names = terms().map(|(name, meaning)| [name.to_string(), escape(meaning)]);
+        let terms: String = names.map(|pair| pair_of(&pair) + "\n").collect();
+        filled(
+            include_str!("page.html"),
+            &[
+                ("style", include_str!("page.css")),
+                ("script", include_str!("page.js")),
+                ("kind", self.kind),
+                ("name", &escape(self.name)),
+                ("facts", &facts),
+                ("body", &body),
+                ("terms", &terms),
+                ("rests_on", &words(self.rests_on, &[])),
+            ],
+        )
     }
-    page.push_str("</ul>\n</header>\n");
 }
 
 /// Names of a legend that need no lid.
@@ -112,136 +94,99 @@ const CHIPS: usize = 8;
 
 /// The legend of a compare: it stays in sight, and a click hides a variant. One of many names is
 /// folded, and has buttons that hide and show all.
-pub(crate) fn legend(page: &mut String, names: &[&str]) {
+fn legend(page: &mut String, names: &[&str]) {
     if names.len() < 2 {
         return;
     }
-    let is_folded = names.len() > CHIPS;
-    if is_folded {
-        let _ = write!(
-            page,
-            "<details class=\"legend-lid\"><summary>Legend: {} variants</summary>",
-            names.len()
-        );
-    }
-    page.push_str("<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">");
-    if is_folded {
-        page.push_str(
-            "<button type=\"button\" data-toggle-all=\"true\">all</button><button type=\"button\" \
-             data-toggle-all=\"false\">none</button>",
-        );
-    }
+    let (lid, all, end) = match names.len() > CHIPS {
+        true => (words("lid", &[&names.len().to_string()]), words("all", &[]), "</details>"),
+        false => (String::new(), String::new(), ""),
+    };
+    let open = "<div class=\"legend\" role=\"group\" aria-label=\"Variants shown\">";
+    let _ = write!(page, "{lid}{open}{all}");
     for (series, name) in names.iter().enumerate() {
-        let (mark, name) = (swatch(series), escape(name));
-        let _ = write!(
-            page,
-            "<button type=\"button\" aria-pressed=\"true\" \
-             data-toggle=\"{series}\">{mark}{name}</button>"
-        );
+        *page += &words("chip", &[&series.to_string(), &swatch(series), &escape(name)]);
     }
-    page.push_str(if is_folded { "</div></details>\n" } else { "</div>\n" });
+    let _ = writeln!(page, "</div>{end}");
 }
 
-/// Definitions, script and end of a page that shows nothing but simulated results.
-pub(crate) fn foot(page: &mut String) {
-    foot_with(
-        page,
-        "Everything on this page is simulated or computed from simulated results, and is in the \
-         files beside it: summary.json or compare.json, and Parquet. – means that there is \
-         nothing to make a number of.",
-    );
+fn write_all(page: &mut String, blocks: &[Block]) {
+    blocks.iter().for_each(|block| write_block(page, block));
 }
 
-/// Definitions, what the page rests on, script and end.
-pub(crate) fn foot_with(page: &mut String, rests_on: &str) {
-    page.push_str("<section id=\"terms\">\n<h2>Terms</h2>\n<dl>\n");
-    for (name, meaning) in TERMS {
-        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(meaning));
-    }
-    let _ = write!(
-        page,
-        "</dl>\n<p class=\"note\">{rests_on}</p>\n</section>\n</main>\n<script>\n{SCRIPT}</\
-         script>\n</body>\n</html>\n"
-    );
+/// Blocks between two texts.
+fn inside(page: &mut String, open: &str, blocks: &[Block], close: &str) {
+    let _ = writeln!(page, "{open}");
+    write_all(page, blocks);
+    let _ = writeln!(page, "{close}");
 }
 
-/// Opens a section.
-pub(crate) fn section(page: &mut String, id: &str, title: &str) {
-    let _ = writeln!(page, "<section id=\"{id}\">\n<h2>{title}</h2>");
+fn pair_of([name, text]: &[String; 2]) -> String {
+    format!("<div><dt>{name}</dt><dd>{text}</dd></div>")
 }
 
-/// Closes it.
-pub(crate) fn end(page: &mut String) {
-    page.push_str("</section>\n");
+fn write_block(page: &mut String, block: &Block) {
+    let _ = match block {
+        Block::Section { id, title, blocks } => {
+            let open = format!("<section id=\"{id}\">\n<h2>{title}</h2>");
+            return inside(page, &open, blocks, "</section>");
+        }
+        Block::Details { title, is_open, blocks } => {
+            let open = if *is_open { " open" } else { "" };
+            let open = format!("<details{open}><summary>{title}</summary>");
+            return inside(page, &open, blocks, "</details>");
+        }
+        Block::Split(blocks) => return inside(page, "<div class=\"split\">", blocks, "</div>"),
+        Block::Heading(text) => writeln!(page, "<h3>{text}</h3>"),
+        Block::Paragraph { class, text } => {
+            writeln!(page, "<p{}>{text}</p>", attribute("class", class))
+        }
+        Block::Figures(all) if all.is_empty() => return,
+        Block::Figures(all) => {
+            let all: String = all.iter().map(|of| figure("", of)).collect();
+            write!(page, "<div class=\"charts\">\n{all}</div>\n")
+        }
+        Block::Beside { class, figure: of } => write!(page, "{}", figure(class, of)),
+        Block::Table { class, head, rows } => return table(page, class, head, rows),
+        Block::Pairs { class, pairs } => {
+            let pairs: String = pairs.iter().map(pair_of).collect();
+            writeln!(page, "<dl class=\"{class}\">{pairs}</dl>")
+        }
+        Block::Stacks(stacks) => {
+            let stacks: String = stacks.iter().map(stack).collect();
+            writeln!(page, "<div class=\"reasons\">{stacks}</div>")
+        }
+        Block::Items { class, items } => {
+            let items: String = items.iter().map(|item| format!("<li>{item}</li>")).collect();
+            writeln!(page, "<ul{}>{items}</ul>", attribute("class", class))
+        }
+        Block::Program(text) => writeln!(page, "<pre tabindex=\"0\">{}</pre>", escape(text)),
+    };
 }
 
-/// A paragraph in small print. Markup.
-pub(crate) fn note(page: &mut String, text: &str) {
-    let _ = writeln!(page, "<p class=\"note\">{text}</p>");
+/// The script offers the other scale of a drawing, which waits in a template.
+fn figure(class: &str, of: &Figure) -> String {
+    let Figure { caption, below, drawing, .. } = of;
+    let (class, svg) = (attribute("class", class), of.svg());
+    let other = match drawing {
+        Drawing::Chart(chart) => chart.otherwise(),
+        Drawing::Svg(_) => None,
+    };
+    let other = other.map_or(String::new(), |it| format!("<template>{}</template>", it.svg()));
+    let words = format!("<figcaption><b>{caption}</b><span>{below}</span></figcaption>");
+    format!("<figure{class}>{words}{svg}{other}</figure>\n")
 }
 
-/// Where there is nothing to show. Markup.
-pub(crate) fn empty(page: &mut String, text: &str) {
-    let _ = writeln!(page, "<p class=\"empty\">{text}</p>");
-}
-
-/// A drawing with its words, which are markup.
-#[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    /// Its content.
-    pub caption: String,
-    /// Facts that must be known to read it.
-    pub below: String,
-    /// The drawing.
-    pub svg: String,
-    /// The same drawing with the other scale of its values.
-    pub otherwise: Option<String>,
-}
-
-impl Figure {
-    /// Of a chart.
-    pub fn of(caption: impl Into<String>, below: impl Into<String>, chart: &Chart) -> Figure {
-        let otherwise = chart.otherwise().map(|chart| chart.svg());
-        Figure { caption: caption.into(), below: below.into(), svg: chart.svg(), otherwise }
-    }
-}
-
-/// A chart with its words, which are markup, and the name of its file.
-#[derive(Clone, Debug)]
-pub(crate) struct Drawing {
-    /// Of the file, without its ending.
-    pub name: String,
-    /// Its content.
-    pub caption: String,
-    /// Facts that must be known to read it.
-    pub below: String,
-    /// The chart.
-    pub chart: Chart,
-}
-
-impl From<&Drawing> for Figure {
-    fn from(of: &Drawing) -> Figure {
-        Figure::of(&of.caption, &of.below, &of.chart)
-    }
-}
-
-/// Figures beside each other. The script offers the other scale of a drawing, which waits in a
-/// template.
-pub(crate) fn figures(page: &mut String, figures: &[Figure]) {
-    if figures.is_empty() {
-        return;
-    }
-    page.push_str("<div class=\"charts\">\n");
-    for Figure { caption, below, svg, otherwise } in figures {
-        let other =
-            otherwise.as_ref().map_or(String::new(), |svg| format!("<template>{svg}</template>"));
-        let _ = writeln!(
-            page,
-            "<figure><figcaption><b>{caption}</b><span>{below}</span></figcaption>{svg}{other}</\
-             figure>"
-        );
-    }
-    page.push_str("</div>\n");
+fn stack(Stack { series, name, words, parts }: &Stack) -> String {
+    let parts = parts.iter().map(|part| {
+        let (look, width, title) = (part.look % 8, part.percent, &part.title);
+        format!("<i class=\"r{look}\" style=\"width:{width:.2}%\" title=\"{title}\"></i>")
+    });
+    let parts = parts.collect::<String>();
+    format!(
+        "<div data-v=\"{series}\"><span class=\"name\">{name}</span><span \
+         class=\"total\">{words}</span><span class=\"stack\">{parts}</span></div>"
+    )
 }
 
 /// Columns that a phone shows beside each other; a wider table is turned there.
@@ -275,40 +220,33 @@ fn without_markup(markup: &str) -> String {
 }
 
 /// A table in a box that scrolls by itself; on a phone a wide one is turned, so that each row is a
-/// list. The cells are markup: a row's first is its head, one that is `<td …` stays as it is, and a
-/// row of one cell is a heading across.
-pub(crate) fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) {
+/// list.
+fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) {
     let turned = if head.len() > NARROW { turned(page, head) } else { String::new() };
-    let _ = write!(page, "<div class=\"box\"><table class=\"{class}{turned}\"><thead><tr>");
-    for cell in head {
-        let _ = write!(page, "<th scope=\"col\">{cell}</th>");
-    }
-    page.push_str("</tr></thead><tbody>\n");
+    let heads: String = head.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    let _ = write!(page, "<div class=\"box\"><table class=\"{class}{turned}\"><thead>");
+    let _ = writeln!(page, "<tr>{heads}</tr></thead><tbody>");
     for row in rows {
         if let [only] = row.as_slice() {
-            let _ = writeln!(
-                page,
-                "<tr class=\"group\"><th colspan=\"{}\"><span>{only}</span></th></tr>",
-                head.len()
-            );
+            *page += &words("group", &[&head.len().to_string(), only]);
+            page.push('\n');
             continue;
         }
-        page.push_str("<tr>");
-        for (at, cell) in row.iter().enumerate() {
-            let _ = match at {
-                0 => write!(page, "<th scope=\"row\">{cell}</th>"),
-                _ if cell.starts_with("<td") => write!(page, "{cell}"),
-                _ => write!(page, "<td>{cell}</td>"),
-            };
-        }
-        page.push_str("</tr>\n");
+        let cell = |(at, cell): (usize, &String)| match at {
+            0 => format!("<th scope=\"row\">{cell}</th>"),
+            _ if cell.starts_with("<td") => cell.clone(),
+            _ => format!("<td>{cell}</td>"),
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        let _ = writeln!(page, "<tr>{cells}</tr>");
     }
     page.push_str("</tbody></table></div>\n");
 }
 
-/// Something that opens on demand.
-pub(crate) fn details(page: &mut String, title: &str, inside: impl FnOnce(&mut String)) {
-    let _ = writeln!(page, "<details><summary>{title}</summary>");
-    inside(page);
-    page.push_str("</details>\n");
+/// A block alone.
+#[cfg(test)]
+pub(crate) fn markup(block: &Block) -> String {
+    let mut page = String::new();
+    write_block(&mut page, block);
+    page
 }

@@ -2,12 +2,13 @@
 //!
 //! Invariant: a run without programs has no such section.
 
-use super::Variant;
 use super::number::count;
-use super::page::{end, escape, section, table};
+use super::page::escape;
+use super::{Variant, has_seeds};
 use crate::model::names::output_file;
 use crate::model::program::Program;
 use crate::model::summary::Summary;
+use crate::render::document::{Block, row, section, table};
 use std::path::{Path, PathBuf};
 
 /// A program of one run.
@@ -31,36 +32,25 @@ pub(super) fn of_runs(runs: &[PathBuf], summaries: &[Summary], dir: &Path) -> Ve
 }
 
 /// The section.
-pub(super) fn programs(page: &mut String, variants: &[Variant]) {
-    if variants.iter().all(|variant| variant.programs.is_empty()) {
-        return;
-    }
-    section(page, "programs", "Programs");
-    let mut head = vec!["program", "host", "command", "status", "stdout", "stderr"];
-    let has_several = variants.len() > 1 || variants.iter().any(|variant| variant.runs.len() > 1);
-    if has_several {
-        head.extend(["variant", "seed"]);
-    }
-    let head: Vec<String> = head.into_iter().map(String::from).collect();
-    let mut rows = Vec::new();
-    for variant in variants {
-        for Ran { program, seed, place } in &variant.programs {
-            let mut row = vec![
-                escape(&program.name),
-                program.host.to_string(),
-                format!("<code>{}</code>", escape(&program.command)),
-                escape(&program.status),
-                link(program, place, "stdout", program.stdout_bytes),
-                link(program, place, "stderr", program.stderr_bytes),
-            ];
-            if has_several {
-                row.extend([escape(&variant.result.variant), seed.to_string()]);
-            }
-            rows.push(row);
-        }
-    }
-    table(page, "", &head, &rows);
-    end(page);
+pub(super) fn programs(variants: &[Variant]) -> Option<Block> {
+    let has_several = variants.len() > 1 || has_seeds(variants);
+    let cells = |variant: &Variant, Ran { program, seed, place }: &Ran| {
+        let cells = [
+            program.host.to_string(),
+            format!("<code>{}</code>", escape(&program.command)),
+            escape(&program.status),
+            link(program, place, "stdout", program.stdout_bytes),
+            link(program, place, "stderr", program.stderr_bytes),
+        ];
+        let run = has_several.then(|| [variant.name(), seed.to_string()]).into_iter().flatten();
+        row(escape(&program.name), cells.into_iter().chain(run))
+    };
+    let of = |of: &Variant| of.programs.iter().map(|ran| cells(of, ran)).collect::<Vec<_>>();
+    let rows: Vec<_> = variants.iter().flat_map(of).collect();
+    let run = if has_several { "|variant|seed" } else { "" };
+    let head = format!("program|host|command|status|stdout|stderr{run}");
+    let table = |rows| section("programs", "Programs", vec![table("", head.as_str(), rows)]);
+    (!rows.is_empty()).then(|| table(rows))
 }
 
 /// The size of a stream, as a link to its file.

@@ -50,41 +50,25 @@ impl Overview {
             return Ok(None);
         }
         let (mut last, mut period): (Option<f64>, Option<f64>) = (None, None);
-        let mut ports: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
-        let mut peers = BTreeMap::new();
+        let (mut peaks, mut peers) = (BTreeMap::new(), BTreeMap::new());
         let rows = Rows::open(&path)?;
         let peer = if rows.has("peer") { "peer" } else { "node" };
-        rows.each(["time_us", "node", "port", "queue_bytes", peer], |columns, count| {
-            for row in 0..count {
-                let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row)) else {
-                    continue;
-                };
-                // Whoever has a row has another one at the next sample, full or empty.
-                let since = last.map(|last| time - last).filter(|since| *since > 0.0);
-                period = period.into_iter().chain(since).min_by(f64::total_cmp);
-                last = Some(time);
-                if !ports.contains_key(node) {
-                    ports.insert(node.to_string(), BTreeMap::new());
-                }
-                let Some(ports) = ports.get_mut(node) else { continue };
-                let port = columns[2].whole(row).unwrap_or(0);
-                if !ports.contains_key(&port) {
-                    let peer = columns[4].text(row).filter(|peer| !["", node].contains(peer));
-                    peers.extend(peer.map(|peer| ((node.to_string(), port), peer.to_string())));
-                }
-                let peak = ports.entry(port).or_default();
-                *peak = columns[3].whole(row).unwrap_or(0).max(*peak);
+        rows.each_row(["time_us", "node", "port", "queue_bytes", peer], |row| {
+            let (Some(time), Some(node)) = (row.float(0), row.text(1)) else { return Ok(()) };
+            // Whoever has a row has another one at the next sample, full or empty.
+            let since = last.map(|last| time - last).filter(|since| *since > 0.0);
+            period = period.into_iter().chain(since).min_by(f64::total_cmp);
+            last = Some(time);
+            let port = (node.to_string(), row.whole(2).unwrap_or(0));
+            if !peaks.contains_key(&port) {
+                let peer = row.text(4).filter(|peer| !["", node].contains(peer));
+                peers.extend(peer.map(|peer| (port.clone(), peer.to_string())));
             }
+            let peak = peaks.entry(port).or_default();
+            *peak = row.whole(3).unwrap_or(0).max(*peak);
             Ok(())
         })?;
         let Some(last) = last else { return Ok(None) };
-        let of_node = |(node, ports): (String, BTreeMap<u64, u64>)| {
-            ports
-                .into_iter()
-                .map(move |(port, peak)| ((node.clone(), port), peak))
-                .collect::<Vec<_>>()
-        };
-        let peaks = ports.into_iter().flat_map(of_node).collect();
         let period = period.unwrap_or(last).max(1e-6);
         Ok(Some(Overview { path, end: end.max(last), period, peaks, peers }))
     }
@@ -100,28 +84,19 @@ impl Overview {
         let of_a_bucket = samples.div_ceil(BUCKETS);
         let buckets = samples.div_ceil(of_a_bucket);
         let mut most: Vec<Vec<u64>> = vec![vec![0; buckets]; ports.len() + 1];
-        Rows::open(&self.path)?.each(
-            ["time_us", "node", "port", "queue_bytes"],
-            |columns, count| {
-                for row in 0..count {
-                    let (Some(time), Some(node)) = (columns[0].float(row), columns[1].text(row))
-                    else {
-                        continue;
-                    };
-                    let sample = ((time / self.period).round() as usize).max(1) - 1;
-                    let at = (sample / of_a_bucket).min(buckets - 1);
-                    let (port, bytes) =
-                        (columns[2].whole(row).unwrap_or(0), columns[3].whole(row).unwrap_or(0));
-                    most[0][at] = most[0][at].max(bytes);
-                    for (track, _) in
-                        ports.iter().enumerate().filter(|(_, (n, p))| *p == port && n == node)
-                    {
-                        most[track + 1][at] = most[track + 1][at].max(bytes);
-                    }
-                }
-                Ok(())
-            },
-        )?;
+        let columns = ["time_us", "node", "port", "queue_bytes"];
+        Rows::open(&self.path)?.each_row(columns, |row| {
+            let (Some(time), Some(node)) = (row.float(0), row.text(1)) else { return Ok(()) };
+            let sample = ((time / self.period).round() as usize).max(1) - 1;
+            let at = (sample / of_a_bucket).min(buckets - 1);
+            let (port, bytes) = (row.whole(2).unwrap_or(0), row.whole(3).unwrap_or(0));
+            let is_here = |(_, (n, p)): &(usize, &Port)| *p == port && n == node;
+            let own = ports.iter().enumerate().filter(is_here).map(|(track, _)| track + 1);
+            for track in std::iter::once(0).chain(own) {
+                most[track][at] = most[track][at].max(bytes);
+            }
+            Ok(())
+        })?;
         let start = |bucket: usize| (bucket * of_a_bucket + 1) as f64 * self.period;
         Ok(most.into_iter().map(|most| changes(&most, start, self.end)).collect())
     }

@@ -1,50 +1,48 @@
 //! The page of a reproduction: the claims with their status and the rows that they are about, then
 //! each experiment's charts and tables.
 //!
-//! Invariant: no mean of queries stands without the share that completed, and each row says which
-//! claims are about it.
+//! Invariant: no mean of queries stands without the share that completed, and each row names the
+//! claims about it.
 
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, completed, measured, number_text, short_id,
-    spread, tally, value, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, completed, measured, short_id, spread, tally,
+    value, worlds,
 };
-use std::fmt::Write;
+use crate::render::document::{Block, Stack, details, empty, note, row, section, table};
+use crate::render::experiments::{Row, page_rows};
 
-use super::number::{count, percent, time};
-use super::page::{self, details, empty, end, escape, figures, note, section, table};
+use super::losses::{chip, parts};
+use super::number::{count, percent, typeset};
+use super::page::{Page, escape};
 use super::reproduction_charts::charts;
 use super::series::swatch;
-use crate::model::{Claim, Experiment, LoadPoint, Noise, Number, Reproduction, Verdict};
+use crate::model::{Claim, Experiment, LoadPoint, Noise, Reproduction, Verdict};
 use crate::render::format::digits;
+use crate::render::words::words;
 
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
 
 /// The page.
 pub(crate) fn page(of: &Reproduction) -> String {
-    let mut text = String::new();
     let claims: Vec<&Claim> = of.claims.iter().collect();
-    let mut facts = vec![format!("<b>{}</b>", escape(&of.effort)), worlds(&claims)];
-    facts.extend(tally(&claims));
-    page::head(&mut text, &of.title, "reproduce", &facts);
     let names = labels(of);
-    page::legend(&mut text, &names);
-    section(&mut text, "claims", "Claims");
-    claims_table(&mut text, of);
-    end(&mut text);
-    for experiment in &of.experiments {
-        section(&mut text, &escape(&experiment.name), &escape(&experiment.title));
-        one(&mut text, of, experiment, &names);
-        end(&mut text);
-    }
-    page::foot_with(
-        &mut text,
-        "Solid lines and the column “measured” are simulated. Dashed lines and the columns of the \
-         paper are published numbers from the sources named beside them. All of it is in \
-         reproduce.json and claims.json beside this page, and the runs are in the folders of the \
-         experiments. – means that there is nothing to make a number of.",
-    );
-    text
+    let facts = [format!("<b>{}</b>", escape(&of.effort)), worlds(&claims)];
+    let experiment = |it: &Experiment| {
+        section(&escape(&it.name), &escape(&it.title), experiment_blocks(of, it, &names))
+    };
+    let claims_of_all = section("claims", "Claims", vec![claims_table(of)]);
+    let blocks = std::iter::once(claims_of_all).chain(of.experiments.iter().map(experiment));
+    let page = Page {
+        kind: "reproduce",
+        name: &of.title,
+        facts: facts.into_iter().chain(tally(&claims)).collect(),
+        about: Vec::new(),
+        names: names.clone(),
+        blocks: blocks.collect(),
+        rests_on: "rests-on-reproduction",
+    };
+    page.html()
 }
 
 /// The schemes of all experiments that were run, each once: their places are the series.
@@ -59,20 +57,25 @@ pub(crate) fn labels(of: &Reproduction) -> Vec<&str> {
     labels
 }
 
-fn claims_table(page: &mut String, of: &Reproduction) {
+fn claims_table(of: &Reproduction) -> Block {
     let row = |claim: &Claim| {
         let id = escape(short_id(of, claim));
         let about = escape(&about(claim));
         let link = format!("<a href=\"#{}\">{about}</a>", escape(&claim.experiment));
         claim_row(claim, &id, &id, if about.is_empty() { "" } else { &link })
     };
-    let rows: Vec<Vec<String>> = of.claims.iter().map(row).collect();
-    table(page, "claims", &CLAIMS_HEAD.map(String::from), &rows);
+    table("claims", CLAIMS_HEAD, of.claims.iter().map(row).collect())
 }
 
 /// The columns of a table of claims.
-pub(crate) const CLAIMS_HEAD: [&str; 7] =
-    ["claim", "statement", "paper", "measured", "accepted", "status", "source and note"];
+pub(crate) const CLAIMS_HEAD: &str =
+    "claim|statement|paper|measured|accepted|status|source and note";
+
+/// Lines below a cell's first.
+fn small(lines: impl IntoIterator<Item = String>) -> String {
+    let lines = lines.into_iter().filter(|line| !line.is_empty());
+    lines.map(|line| format!("<small>{line}</small>")).collect()
+}
 
 /// A claim's row: its anchor, its name, and as markup what it is about.
 pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) -> Vec<String> {
@@ -82,47 +85,29 @@ pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) ->
         Verdict::NotEvaluated => ("", ""),
     };
     let text = |text: String| format!("<td class=\"text\">{text}</td>");
-    let small = |lines: Vec<String>| -> String {
-        lines
-            .into_iter()
-            .filter(|line| !line.is_empty())
-            .map(|line| format!("<small>{}</small>", signed(escape(&line)).replace("us", "µs")))
-            .collect()
-    };
-    let rows = match about {
-        "" => String::new(),
-        rows => format!("<small>{rows}</small>"),
+    let numbers = |lines: Vec<String>| {
+        small(lines.iter().map(|line| typeset(&escape(line)).replace("us", "µs")))
     };
     let (theirs, ours) = absolutes(claim);
-    let kind = claim.kind.told().map_or(String::new(), |kind| format!("<small>{kind}</small>"));
+    let kind = small(claim.kind.told().map(String::from));
+    let more = numbers(vec![spread(claim), best_of(claim), completed(claim)]);
+    let below = small([noise(claim), baseline(claim)]);
+    let (source, note) = (escape(&claim.source), escape(&claim.note));
     vec![
         format!("<span id=\"claim-{anchor}\">{name}</span>{kind}"),
-        text(format!("{}{rows}", escape(&claim.statement))),
-        signed(value(claim.paper, &claim.unit)) + &small(theirs),
-        signed(measured(claim, claim.measured))
-            + &small(ours)
-            + &small(vec![spread(claim), best_of(claim), completed(claim)]),
-        signed(accepted(claim)),
-        format!(
-            "<td class=\"{class}\">{sign}{}{}{}</td>",
-            claim.status.name(),
-            noise(claim),
-            baseline(claim)
-        ),
-        text(format!("{}<small>{}</small>", escape(&claim.source), escape(&claim.note))),
+        text(escape(&claim.statement) + &small([about.to_string()])),
+        typeset(&value(claim.paper, &claim.unit)) + &numbers(theirs),
+        typeset(&measured(claim, claim.measured)) + &numbers(ours) + &more,
+        typeset(&accepted(claim)),
+        format!("<td class=\"{class}\">{sign}{}{below}</td>", claim.status.name()),
+        text(format!("{source}<small>{note}</small>")),
     ]
-}
-
-fn signed(text: String) -> String {
-    text.replace('-', "−").replace('%', "\u{202f}%")
 }
 
 /// The effect of the spread over seeds on the verdict, in the words of `compare`.
 fn noise(claim: &Claim) -> String {
-    if claim.measured.is_none() {
-        return String::new();
-    }
     let words = match claim.noise {
+        _ if claim.measured.is_none() => "",
         Noise::Beyond => "beyond the noise",
         Noise::Agreed => "all seeds agree, too few for a 95\u{202f}% interval",
         Noise::Within => "<b>within the noise</b>: the verdict changes within the spread",
@@ -130,20 +115,18 @@ fn noise(claim: &Claim) -> String {
         Noise::Open => "open flows could undo it",
         Noise::Unknown => "one seed: nothing separates it from noise",
     };
-    format!("<small>{words}</small>")
+    words.into()
 }
 
 /// The outcome of the claim with its mechanism off, or why it has no baseline.
 fn baseline(claim: &Claim) -> String {
-    let note = match claim.baseline_note.as_str() {
-        "" => return String::new(),
-        note => escape(note),
-    };
-    let measured = signed(measured(claim, claim.baseline_measured));
+    let note = escape(&claim.baseline_note);
+    let measured = typeset(&measured(claim, claim.baseline_measured));
     match claim.baseline {
-        Verdict::NotEvaluated => format!("<small>no baseline: {note}</small>"),
-        _ if claim.holds_anyway() => format!("<small><b>{ANYWAY}</b>: {measured}; {note}</small>"),
-        verdict => format!("<small>mechanism off: {}, {measured}; {note}</small>", verdict.name()),
+        _ if note.is_empty() => String::new(),
+        Verdict::NotEvaluated => format!("no baseline: {note}"),
+        _ if claim.holds_anyway() => format!("<b>{ANYWAY}</b>: {measured}; {note}"),
+        verdict => format!("mechanism off: {}, {measured}; {note}", verdict.name()),
     }
 }
 
@@ -155,85 +138,70 @@ fn claims_of(of: &Reproduction, experiment: &Experiment, label: &str, load: f64)
     about.map(link).collect::<Vec<_>>().join(" ")
 }
 
-fn one(page: &mut String, of: &Reproduction, experiment: &Experiment, names: &[&str]) {
-    if !experiment.note.is_empty() {
-        note(page, &escape(&experiment.note));
+fn experiment_blocks(all: &Reproduction, of: &Experiment, names: &[&str]) -> Vec<Block> {
+    let note_of = (!of.note.is_empty()).then(|| note(escape(&of.note)));
+    let mut blocks: Vec<Block> = note_of.into_iter().collect();
+    if of.schemes.iter().flat_map(|scheme| &scheme.points).all(|point| point.runs == 0) {
+        blocks.push(empty("Nothing was run."));
+        return blocks;
     }
-    if experiment.schemes.iter().flat_map(|scheme| &scheme.points).all(|point| point.runs == 0) {
-        return empty(page, "Nothing was run.");
-    }
-    let mut charts = charts(experiment, names);
+    let mut charts = charts(of, names);
     let rest = charts.split_off(charts.len().min(OPEN));
-    figures(page, &charts);
+    blocks.push(Block::Figures(charts));
     if !rest.is_empty() {
-        details(page, "More charts", |page| figures(page, &rest));
+        blocks.push(details("More charts", vec![Block::Figures(rest)]));
     }
-    words(page, experiment);
-    if !experiment.numbers().is_empty() {
-        return numbers_table(page, of, experiment, names);
+    blocks.push(note(legend_of(of)));
+    let table = points_table(all, of, names);
+    if !of.numbers().is_empty() || of.has_calls() {
+        blocks.push(table);
+        return blocks;
     }
-    if experiment.has_calls() {
-        return calls_table(page, of, experiment, names);
-    }
-    losses(page, experiment, names);
-    details(page, "All points as a table", |page| points_table(page, of, experiment, names));
+    blocks.extend(losses(of, names));
+    blocks.push(details("All points as a table", vec![table]));
+    blocks
 }
 
 /// Facts that must be known to read the charts and the tables.
-fn words(page: &mut String, of: &Experiment) {
-    let mut sources: Vec<&str> =
-        of.published.iter().map(|published| published.source.as_str()).collect();
-    sources.extend(of.published_numbers.iter().map(|published| published.source.as_str()));
+fn legend_of(of: &Experiment) -> String {
+    let curves = of.published.iter().map(|published| published.source.as_str());
+    let numbers = of.published_numbers.iter().map(|published| published.source.as_str());
+    let mut sources: Vec<&str> = curves.chain(numbers).collect();
     sources.dedup();
     let theirs = match sources.is_empty() {
         true => String::new(),
         false => format!(" Dashed, hollow: {}.", escape(&sources.join("; "))),
     };
-    let what = if of.has_bounds() {
-        "; ≥ is a lower bound, where open flows count with their age"
-    } else if !of.numbers().is_empty() {
-        ""
-    } else if of.has_calls() {
-        "; a percentile is shown only where ten calls exceed it"
-    } else {
-        ", of the queries that completed; the share that did is beside it, since what did not \
-         complete is in no mean"
+    let what = match of {
+        of if of.has_bounds() => words("of-bounds", &[]),
+        of if !of.numbers().is_empty() => String::new(),
+        of if of.has_calls() => words("of-calls", &[]),
+        _ => words("of-queries", &[]),
     };
     let seeds =
         of.schemes.iter().flat_map(|scheme| &scheme.points).any(|point| point.each.len() > 1);
     let dots = if seeds { " A pale dot is one seed." } else { "" };
-    note(
-        page,
-        &format!(
-            "Solid: simulated here, means over seeds with their intervals{what}.{dots}{theirs} \
-             Load: {}. Scenario: <code>{}</code>.",
-            escape(&of.load_axis),
-            escape(&of.scenario)
-        ),
-    );
+    let values = [&what, dots, &theirs, &escape(&of.load_axis), &escape(&of.scenario)];
+    words("experiment", &values)
 }
 
 /// A scheme's name, with its colour if it is in a chart.
 fn name_of(label: &str, names: &[&str]) -> String {
     let mark = names.iter().position(|name| *name == label).map_or(String::new(), swatch);
-    format!("{mark}{}", escape(label))
-}
-
-/// The highest load at which a scheme has runs.
-fn highest(points: &[LoadPoint]) -> Option<&LoadPoint> {
-    points.iter().filter(|point| point.runs > 0).max_by(|a, b| a.load.total_cmp(&b.load))
+    mark + &escape(label)
 }
 
 /// Drops by reason and deflections of each scheme, at its highest load.
-fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
-    let tops: Vec<(usize, &LoadPoint)> = of
-        .schemes
-        .iter()
-        .filter_map(|s| {
-            Some((names.iter().position(|name| *name == s.label)?, highest(&s.points)?))
-        })
-        .collect();
-    let Some((_, first)) = tops.first() else { return };
+fn losses(of: &Experiment, names: &[&str]) -> Vec<Block> {
+    let highest = |points: &[LoadPoint]| {
+        let run = points.iter().filter(|point| point.runs > 0);
+        run.max_by(|a, b| a.load.total_cmp(&b.load)).cloned()
+    };
+    let top = |scheme: &crate::Scheme| {
+        Some((names.iter().position(|name| *name == scheme.label)?, highest(&scheme.points)?))
+    };
+    let tops: Vec<(usize, LoadPoint)> = of.schemes.iter().filter_map(top).collect();
+    let Some((_, first)) = tops.first() else { return Vec::new() };
     let mut reasons: Vec<&str> = Vec::new();
     for (reason, _) in tops.iter().flat_map(|(_, point)| point.dropped_by.iter()) {
         if !reasons.contains(&reason) {
@@ -241,179 +209,50 @@ fn losses(page: &mut String, of: &Experiment, names: &[&str]) {
         }
     }
     let most = tops.iter().filter_map(|(_, point)| point.dropped.mean).fold(0.0, f64::max);
-    let _ =
-        writeln!(page, "<h3>Drops and deflections at {}\u{202f}%, packets a run</h3>", first.load);
-    if most > 0.0 {
-        page.push_str("<div class=\"reasons\">");
-        for &(series, point) in &tops {
-            stack(page, &name_of(names[series], names), series, point, &reasons, most);
+    let title = format!("Drops and deflections at {}\u{202f}%, packets a run", first.load);
+    let stack = |(series, point): &(usize, LoadPoint)| {
+        let [dropped, deflected] = [&point.dropped, &point.deflected].map(|of| count(of.mean));
+        let of = |reason: &&'_ str| point.dropped_by.get(reason).copied();
+        Stack {
+            series: *series,
+            name: name_of(names[*series], names),
+            words: format!("{dropped} dropped, {deflected} deflected"),
+            parts: parts(reasons.iter().map(|reason| (*reason, of(reason))), most),
         }
-        page.push_str("</div>\n");
-    }
-    let mut head = vec!["scheme".to_string(), "sent".into(), "dropped".into(), "of sent".into()];
-    head.extend(
-        reasons
-            .iter()
-            .enumerate()
-            .map(|(n, r)| format!("<i class=\"chip r{}\"></i>{}", n % 8, escape(r))),
-    );
-    head.extend(["deflected".to_string(), "timeouts".into()]);
-    let row = |&(series, point): &(usize, &LoadPoint)| {
-        let share = point
-            .dropped
-            .mean
-            .zip(point.sent.mean)
-            .filter(|(_, sent)| *sent > 0.0)
-            .map(|(a, b)| a / b);
-        let mut row = vec![
-            name_of(names[series], names),
-            count(point.sent.mean),
-            count(point.dropped.mean),
-            percent(share),
-        ];
-        row.extend(
-            reasons
-                .iter()
-                .map(|reason| count(Some(point.dropped_by.get(reason).copied().unwrap_or(0.0)))),
-        );
-        row.extend([count(point.deflected.mean), count(point.timeouts.mean)]);
-        row
     };
-    table(page, "", &head, &tops.iter().map(row).collect::<Vec<_>>());
-}
-
-fn stack(
-    page: &mut String,
-    name: &str,
-    series: usize,
-    point: &LoadPoint,
-    reasons: &[&str],
-    most: f64,
-) {
-    let _ = write!(
-        page,
-        "<div data-v=\"{series}\"><span class=\"name\">{name}</span><span class=\"total\">{} \
-         dropped, {} deflected</span><span class=\"stack\">",
-        count(point.dropped.mean),
-        count(point.deflected.mean)
-    );
-    for (number, reason) in reasons.iter().enumerate() {
-        if let Some(&n) = point.dropped_by.get(reason) {
-            let (class, width) = (number % 8, n / most * 100.0);
-            let title = format!("{}: {}", escape(reason), count(Some(n)));
-            let _ = write!(
-                page,
-                "<i class=\"r{class}\" style=\"width:{width:.2}%\" title=\"{title}\"></i>"
-            );
-        }
-    }
-    page.push_str("</span></div>");
-}
-
-/// An experiment of calls on persistent connections: a row a class.
-fn calls_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
-    let head = [
-        "scheme, load",
-        "claims",
-        "runs",
-        "goodput, Gb/s",
-        "class",
-        "calls",
-        "p50",
-        "p99",
-        "p99.9",
-        "drops",
-    ];
-    let mut rows = Vec::new();
-    for (scheme, point) in of.rows() {
-        for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
-            rows.push(vec![
-                format!("{}, {}", name_of(&scheme.label, names), point.load),
-                claims_of(all, of, &scheme.label, point.load),
-                format!("{} of {}", point.runs, point.planned),
-                point.goodput_gbps.mean.map_or("–".into(), digits),
-                escape(class),
-                count(calls.count.mean),
-                time(calls.p50_us.mean),
-                time(calls.p99_us.mean),
-                time(calls.p999_us.mean),
-                count(point.dropped.mean),
-            ]);
-        }
-    }
-    table(page, "", &head.map(String::from), &rows);
-}
-
-/// An experiment of other numbers: each with its interval.
-fn numbers_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
-    let mut head = vec!["scheme".to_string(), "claims".into(), "runs".into()];
-    if of.has_loads() {
-        head.insert(1, escape(&of.load_axis));
-    }
-    for number in of.numbers() {
-        let unit = if number.unit == "Gb/s" { ", Gb/s" } else { "" };
-        head.extend([format!("{}{unit}", escape(&number.name)), INTERVAL.into()]);
-    }
-    let text = |x: f64, unit: &str| match unit {
-        "us" => time(Some(x)),
-        _ => number_text(Some(x), unit).replace('-', "−").replace('%', "\u{202f}%"),
+    let cells = |(series, point): &(usize, LoadPoint)| {
+        let (dropped, sent) = (point.dropped.mean, point.sent.mean);
+        let share = dropped.zip(sent.filter(|sent| *sent > 0.0)).map(|(a, b)| a / b);
+        let of = |reason: &&str| count(Some(point.dropped_by.get(reason).copied().unwrap_or(0.0)));
+        let first = [count(sent), count(dropped), percent(share)].into_iter();
+        let last = [count(point.deflected.mean), count(point.timeouts.mean)];
+        row(name_of(names[*series], names), first.chain(reasons.iter().map(of)).chain(last))
     };
-    let mut rows = Vec::new();
-    for (scheme, point) in of.rows() {
-        let mut row = vec![name_of(&scheme.label, names)];
-        row.extend(of.has_loads().then(|| digits(point.load)));
-        row.push(claims_of(all, of, &scheme.label, point.load));
-        row.push(format!("{} of {}", point.runs, point.planned));
-        for Number { unit, estimate, at_least, .. } in &point.numbers {
-            let sign = if *at_least { "≥\u{202f}" } else { "" };
-            let of = |x: Option<f64>| x.map_or("–".into(), |x| text(x, unit));
-            let ends =
-                estimate.interval.map(|[a, b]| format!("{} to {}", text(a, unit), text(b, unit)));
-            row.extend([format!("{sign}{}", of(estimate.mean)), ends.unwrap_or("–".into())]);
-        }
-        rows.push(row);
-    }
-    table(page, "", &head, &rows);
+    let chips = reasons.iter().copied().enumerate().map(chip);
+    let head = ["sent", "dropped", "of sent"].map(String::from).into_iter().chain(chips);
+    let head = row("scheme", head.chain(["deflected", "timeouts"].map(String::from)));
+    let mut blocks = vec![Block::Heading(title)];
+    blocks.extend((most > 0.0).then(|| Block::Stacks(tops.iter().map(stack).collect())));
+    blocks.push(table("", head, tops.iter().map(cells).collect()));
+    blocks
 }
 
-/// The head of a column of intervals; points may have different numbers of runs.
-const INTERVAL: &str = "95 % interval; below 6 runs, their range";
-
-fn points_table(page: &mut String, all: &Reproduction, of: &Experiment, names: &[&str]) {
-    let head = [
-        "scheme, load",
-        "claims",
-        "runs",
-        "completed",
-        "mean QCT",
-        INTERVAL,
-        "mean, open at horizon",
-        "published mean",
-        "QCT p99",
-        "published p99",
-        "timeouts",
-    ];
-    let mut rows = Vec::new();
-    for (scheme, point) in of.rows() {
-        let paper = of.published_at(scheme, point);
-        let interval = point.mean_us.interval;
-        let interval = interval
-            .map_or("–".into(), |[a, b]| format!("{} to {}", time(Some(a)), time(Some(b))));
-        rows.push(vec![
-            format!("{}, {}\u{202f}%", name_of(&scheme.label, names), point.load),
-            claims_of(all, of, &scheme.label, point.load),
-            format!("{} of {}", point.runs, point.planned),
-            percent(point.completed_fraction.mean),
-            time(point.mean_us.mean),
-            interval,
-            time(point.mean_restricted_us.mean),
-            time(paper.map(|(mean, _)| mean)),
-            time(point.p99_us.mean),
-            time(paper.map(|(_, p99)| p99)),
-            count(point.timeouts.mean),
-        ]);
-    }
-    table(page, "", &head.map(String::from), &rows);
+fn points_table(all: &Reproduction, of: &Experiment, names: &[&str]) -> Block {
+    let is_of_numbers = !of.numbers().is_empty();
+    let percent = if of.has_calls() { "" } else { "\u{202f}%" };
+    let load = of.has_loads() && is_of_numbers;
+    let first = |row: &Row<'_>| {
+        let (label, at) = (&row.scheme.label, row.point.load);
+        let name = name_of(label, names);
+        let name = if is_of_numbers { name } else { format!("{name}, {at}{percent}") };
+        let load = load.then(|| digits(at));
+        std::iter::once(name).chain(load).chain([claims_of(all, of, label, at)]).collect()
+    };
+    let scheme = if is_of_numbers { "scheme" } else { "scheme, load" };
+    let load = load.then(|| escape(&of.load_axis));
+    let head = std::iter::once(scheme.into()).chain(load).chain(["claims".into()]).collect();
+    let (head, rows) = page_rows(of, head, first);
+    table("", head, rows)
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //! Invariant: nothing published is drawn without a dash.
 
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read};
+use super::chart::{Chart, Line};
 use super::figures::{goodput_drawing, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
-use super::page::{Figure, escape};
+use super::number::extent;
+use super::page::escape;
 use super::unit::Unit;
-use crate::model::{Estimate, Experiment, LoadPoint, Published, Scheme};
+use crate::model::{Calls, Estimate, Experiment, LoadPoint, Published, Scheme};
+use crate::render::document::Figure;
 
 /// A number of load points.
 struct Quantity<'a> {
@@ -24,19 +26,45 @@ struct Quantity<'a> {
     curves: Option<fn(&Published) -> &[f64]>,
 }
 
+impl<'a> Quantity<'a> {
+    fn new(
+        caption: &str,
+        title: &'static str,
+        unit: Unit,
+        name: &str,
+        of: impl Fn(&LoadPoint) -> Estimate + 'a,
+    ) -> Quantity<'a> {
+        let (caption, name) = (caption.to_string(), name.to_string());
+        Quantity { caption, title, unit, name, of: Box::new(of), curves: None }
+    }
+
+    fn with_curves(self, curves: fn(&Published) -> &[f64]) -> Quantity<'a> {
+        Quantity { curves: Some(curves), ..self }
+    }
+
+    /// Makes the axis' unit of the number's: a fraction is drawn in percent; a number that is in
+    /// percent already stays as it is.
+    fn scale(&self) -> f64 {
+        if self.name == COMPLETED { 100.0 } else { 1.0 }
+    }
+}
+
+const COMPLETED: &str = "completed_fraction";
+
 /// All charts of an experiment; `names` fixes the series of its schemes.
 pub(crate) fn charts(of: &Experiment, names: &[&str]) -> Vec<Figure> {
-    let mut charts: Vec<Figure> =
-        quantities(of).iter().filter_map(|quantity| figure(of, quantity, names)).collect();
-    charts.extend(distribution(of, names));
     let line = |scheme: &Scheme| {
         let point = scheme.points.iter().find(|point| !point.goodput_over_time.is_empty())?;
         Some(goodput_line(series(scheme, names), &point.goodput_over_time))
     };
     let lines = of.schemes.iter().filter_map(line).collect();
     let over_time = goodput_drawing(lines, spans(of.failures.iter()));
-    charts.splice(0..0, over_time.as_ref().map(Figure::from));
-    charts
+    let quantities = quantities(of);
+    let own = quantities.iter().filter_map(|quantity| match of.has_loads() {
+        true => by_load(of, quantity, names),
+        false => by_scheme(of, quantity, names),
+    });
+    over_time.into_iter().chain(own).chain(distribution(of, names)).collect()
 }
 
 fn series(scheme: &Scheme, names: &[&str]) -> usize {
@@ -46,79 +74,53 @@ fn series(scheme: &Scheme, names: &[&str]) -> usize {
 /// The subject of an experiment: its numbers, or else its calls, or else its queries.
 fn quantities(of: &Experiment) -> Vec<Quantity<'_>> {
     if !of.numbers().is_empty() {
-        let quantity = |(at, number): (usize, &crate::model::reproduction::Number)| Quantity {
-            caption: escape(&number.name),
-            title: "mean over seeds",
-            unit: unit(&number.unit),
-            name: number.name.clone(),
-            of: Box::new(move |point| {
-                point.numbers.get(at).map_or_else(Estimate::default, |number| number.estimate)
-            }),
-            curves: None,
+        let quantity = |(at, number): (usize, &crate::Number)| {
+            let of = move |point: &LoadPoint| {
+                point.numbers.get(at).map(|it| it.estimate).unwrap_or_default()
+            };
+            let caption = escape(&number.name);
+            Quantity::new(&caption, "mean over seeds", unit(&number.unit), &number.name, of)
         };
         return of.numbers().iter().enumerate().map(quantity).collect();
     }
     if of.has_calls() {
         return of_calls(of);
     }
-    let own = |caption: &str, unit, name: &str, of: fn(&LoadPoint) -> Estimate, curves| Quantity {
-        caption: caption.to_string(),
-        title: if unit == Unit::Percent { "of those started" } else { "time" },
-        unit,
-        name: name.to_string(),
-        of: Box::new(of),
-        curves,
+    let time = |caption, name, of: fn(&LoadPoint) -> Estimate| {
+        Quantity::new(caption, "time", Unit::Time, name, of)
     };
+    let completed = |point: &LoadPoint| point.completed_fraction;
+    let (caption, title) = ("Completed queries", "of those started");
     vec![
-        own("Mean QCT", Unit::Time, "mean_us", |p| p.mean_us, Some(|p: &Published| &p.mean_us)),
-        own("QCT p99", Unit::Time, "p99_us", |p| p.p99_us, Some(|p: &Published| &p.p99_us)),
-        own(
-            "Completed queries",
-            Unit::Percent,
-            "completed_fraction",
-            |p| p.completed_fraction,
-            None,
-        ),
+        time("Mean QCT", "mean_us", |point| point.mean_us).with_curves(|curve| &curve.mean_us),
+        time("QCT p99", "p99_us", |point| point.p99_us).with_curves(|curve| &curve.p99_us),
+        Quantity::new(caption, title, Unit::Percent, COMPLETED, completed),
     ]
 }
 
 /// Goodput, and the percentiles of each class, the tails first.
 fn of_calls(of: &Experiment) -> Vec<Quantity<'_>> {
-    let mut all = vec![Quantity {
-        caption: "Goodput".into(),
-        title: "of all calls",
-        unit: Unit::Rate,
-        name: "goodput_gbps".into(),
-        of: Box::new(|point| point.goodput_gbps),
-        curves: None,
-    }];
+    let goodput = |point: &LoadPoint| point.goodput_gbps;
+    let mut all =
+        vec![Quantity::new("Goodput", "of all calls", Unit::Rate, "goodput_gbps", goodput)];
     let mut classes: Vec<&str> = Vec::new();
-    for (class, calls) in
-        of.schemes.iter().flat_map(|s| &s.points).flat_map(|point| point.calls.iter())
-    {
+    let points = of.schemes.iter().flat_map(|scheme| &scheme.points);
+    for (class, calls) in points.flat_map(|point| point.calls.iter()) {
         if calls.count.mean > Some(0.0) && !classes.contains(&class) {
             classes.push(class);
         }
     }
-    type Pick = fn(&crate::model::reproduction::Calls) -> Estimate;
-    let picks: [(&str, &str, Pick); 3] = [
-        ("p99.9", "p999_us", |c| c.p999_us),
-        ("p99", "p99_us", |c| c.p99_us),
-        ("p50", "p50_us", |c| c.p50_us),
+    let picks: [(&str, &str, fn(&Calls) -> Estimate); 3] = [
+        ("p99.9", "p999_us", |calls| calls.p999_us),
+        ("p99", "p99_us", |calls| calls.p99_us),
+        ("p50", "p50_us", |calls| calls.p50_us),
     ];
     for (percentile, field, pick) in picks {
-        for &class in &classes {
-            all.push(Quantity {
-                caption: format!("{percentile} of {} calls", escape(class)),
-                title: "time",
-                unit: Unit::Time,
-                name: format!("{class} {field}"),
-                of: Box::new(move |point| {
-                    point.calls.get(class).map_or_else(Estimate::default, pick)
-                }),
-                curves: None,
-            });
-        }
+        all.extend(classes.iter().map(|&class| {
+            let caption = format!("{percentile} of {} calls", escape(class));
+            let of = move |point: &LoadPoint| point.calls.get(class).map(pick).unwrap_or_default();
+            Quantity::new(&caption, "time", Unit::Time, &format!("{class} {field}"), of)
+        }));
     }
     all
 }
@@ -133,23 +135,8 @@ fn unit(name: &str) -> Unit {
     }
 }
 
-/// By load where there are several, else a row a scheme.
-fn figure(of: &Experiment, quantity: &Quantity<'_>, names: &[&str]) -> Option<Figure> {
-    // A fraction is drawn in percent; a number that is in percent already stays as it is.
-    let scale = if quantity.name == "completed_fraction" { 100.0 } else { 1.0 };
-    if of.has_loads() {
-        by_load(of, quantity, scale, names)
-    } else {
-        by_scheme(of, quantity, scale, names)
-    }
-}
-
-fn by_scheme(
-    of: &Experiment,
-    quantity: &Quantity<'_>,
-    scale: f64,
-    names: &[&str],
-) -> Option<Figure> {
+fn by_scheme(of: &Experiment, quantity: &Quantity<'_>, names: &[&str]) -> Option<Figure> {
+    let scale = quantity.scale();
     let strip = |scheme: &Scheme| {
         let point = scheme.points.iter().find(|point| point.runs > 0)?;
         let estimate = (quantity.of)(point);
@@ -158,23 +145,22 @@ fn by_scheme(
             name: scheme.label.clone(),
             mean: estimate.mean.map(|mean| mean * scale),
             interval: estimate.interval.map(|ends| ends.map(|end| end * scale)),
-            seeds: dots(point, quantity, scale),
+            seeds: dots(point, quantity),
             published: theirs(of, scheme, quantity).first().map(|&(_, value)| value),
         })
     };
     let rows: Vec<Strip> = of.schemes.iter().filter_map(strip).collect();
     let is_something = rows.iter().any(|row| row.mean.is_some_and(|mean| mean != 0.0));
-    is_something.then(|| strips(&quantity.caption, "", quantity.unit, quantity.title, &rows))?
+    is_something.then(|| strips(&quantity.caption, quantity.unit, quantity.title, &rows))?
 }
 
 /// Each seed of a point, where there are several.
-fn dots(point: &LoadPoint, quantity: &Quantity<'_>, scale: f64) -> Vec<(u64, f64)> {
-    let seeds = point.by_seed(&quantity.name);
+fn dots(point: &LoadPoint, quantity: &Quantity<'_>) -> Vec<(u64, f64)> {
+    let mut seeds = point.by_seed(&quantity.name);
     if seeds.len() < 2 {
-        Vec::new()
-    } else {
-        seeds.into_iter().map(|(seed, value)| (seed, value * scale)).collect()
+        seeds.clear();
     }
+    seeds.into_iter().map(|(seed, value)| (seed, value * quantity.scale())).collect()
 }
 
 /// The published points of a scheme: load and value.
@@ -189,107 +175,84 @@ fn theirs(of: &Experiment, scheme: &Scheme, quantity: &Quantity<'_>) -> Vec<(f64
     points.chain(numbers.map(|number| (number.load, number.value))).collect()
 }
 
-fn by_load(of: &Experiment, quantity: &Quantity<'_>, scale: f64, names: &[&str]) -> Option<Figure> {
-    let (mut ours, mut published) = (Vec::new(), Vec::new());
-    for scheme in &of.schemes {
-        let series = series(scheme, names);
-        ours.push(line(series, &scheme.points, quantity, scale));
-        let points = theirs(of, scheme, quantity);
-        if !points.is_empty() {
-            let marks = points.iter().map(|&(x, y)| (x, y, true)).collect();
-            let name = Some(format!("{}, published", escape(&scheme.label)));
-            published.push(Line { series, points, marks, published: name, ..Line::default() });
-        }
-    }
-    if ours.iter().all(|line| line.points.is_empty()) {
+fn by_load(of: &Experiment, quantity: &Quantity<'_>, names: &[&str]) -> Option<Figure> {
+    let ours =
+        of.schemes.iter().map(|scheme| line(series(scheme, names), &scheme.points, quantity));
+    let mut lines: Vec<Line> = ours.collect();
+    if lines.iter().all(|line| line.points.is_empty()) {
         return None;
     }
+    let published = of.schemes.iter().filter_map(|scheme| {
+        let points = theirs(of, scheme, quantity);
+        let line =
+            || Line::published(series(scheme, names), points.clone(), &escape(&scheme.label));
+        (!points.is_empty()).then(line)
+    });
+    let published: Vec<Line> = published.collect();
     let below = if published.is_empty() { "" } else { "dashed, hollow: published" };
-    let lines: Vec<Line> = ours.into_iter().chain(published).collect();
+    lines.extend(published);
     let loads: Vec<f64> =
         lines.iter().flat_map(|line| line.points.iter().map(|&(load, _)| load)).collect();
     let x = Axis::points(&loads, Unit::Ratio, &escape(&of.load_axis))?;
     let y = values_axis(&lines, quantity)?;
-    let label = format!("{} by load", quantity.caption);
-    let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtX, label };
-    Some(Figure::of(quantity.caption.clone(), below, &chart))
+    let chart = Chart::new(x, y, lines, format!("{} by load", quantity.caption));
+    Some(Figure::of(quantity.caption.clone(), below, chart))
 }
 
 /// Logarithmic for times that lie far apart; shares of a whole end at the whole.
 fn values_axis(lines: &[Line], quantity: &Quantity<'_>) -> Option<Axis> {
     let of = |line: &Line| {
-        let points =
-            line.points.iter().map(|&(_, y)| y).chain(line.dots.iter().map(|&(_, _, y)| y));
+        let points = line.points.iter().map(|&(_, y)| y);
+        let points = points.chain(line.dots.iter().map(|&(_, _, y)| y));
         points
             .chain(line.whiskers.iter().flat_map(|&(_, low, high)| [low, high]))
             .collect::<Vec<_>>()
     };
     let values: Vec<f64> = lines.iter().flat_map(of).collect();
-    let least = values.iter().copied().min_by(f64::total_cmp)?;
-    let most = values.iter().copied().max_by(f64::total_cmp).filter(|most| *most > 0.0)?;
-    if quantity.unit == Unit::Time && least > 0.0 && most > least * WIDE {
-        return Axis::log(values.into_iter(), quantity.unit, quantity.title);
+    let (least, most) = extent(values.iter().copied()).filter(|(_, most)| *most > 0.0)?;
+    let Quantity { unit, title, .. } = quantity;
+    if *unit == Unit::Time && least > 0.0 && most > least * WIDE {
+        return Axis::log(values, *unit, title);
     }
-    if quantity.name == "completed_fraction" {
+    let (from, to) = match quantity.name.as_str() {
         // Close to the whole a tenth shows what the whole would hide.
-        let from = if least > 90.0 { 90.0 } else { 0.0 };
-        return Some(Axis::linear(from, 100.0, quantity.unit, quantity.title));
-    }
-    Some(Axis::linear(least.min(0.0), most * 1.04, quantity.unit, quantity.title))
+        COMPLETED => (if least > 90.0 { 90.0 } else { 0.0 }, 100.0),
+        _ => (least.min(0.0), most * 1.04),
+    };
+    Some(Axis::linear(from, to, *unit, title))
 }
 
-/// Means with their intervals and seeds; `scale` makes the axis' unit of theirs.
-fn line(series: usize, points: &[LoadPoint], quantity: &Quantity<'_>, scale: f64) -> Line {
-    let (mut line, there) =
-        (Line { series, ..Line::default() }, points.iter().filter(|point| point.runs > 0));
-    for point in there {
-        let estimate = (quantity.of)(point);
-        let Some(mean) = estimate.mean else { continue };
-        line.points.push((point.load, mean * scale));
-        line.marks.push((point.load, mean * scale, false));
-        line.whiskers
-            .extend(estimate.interval.map(|[low, high]| (point.load, low * scale, high * scale)));
-        line.dots.extend(
-            dots(point, quantity, scale).into_iter().map(|(seed, value)| (seed, point.load, value)),
-        );
-    }
-    line
+/// Means with their intervals and seeds.
+fn line(series: usize, points: &[LoadPoint], quantity: &Quantity<'_>) -> Line {
+    let there = points.iter().filter(|point| point.runs > 0);
+    let there = there.map(|point| (point, (quantity.of)(point)));
+    let there: Vec<_> = there.filter(|(_, estimate)| estimate.mean.is_some()).collect();
+    let estimates: Vec<_> = there.iter().map(|(point, of)| (point.load, *of)).collect();
+    let dots = there.iter().flat_map(|(point, _)| {
+        dots(point, quantity).into_iter().map(|(seed, value)| (seed, point.load, value))
+    });
+    let dots = dots.collect();
+    Line { dots, ..Line::estimates(series, &estimates, quantity.scale()) }
 }
 
 /// At the highest load of which the queries were kept.
 fn distribution(of: &Experiment, names: &[&str]) -> Option<Figure> {
-    let kept = || {
-        of.schemes
-            .iter()
-            .flat_map(|scheme| &scheme.points)
-            .filter(|point| !point.distribution.is_empty())
-    };
-    let load = kept().map(|point| point.load).max_by(f64::total_cmp)?;
+    let points = of.schemes.iter().flat_map(|scheme| &scheme.points);
+    let kept = points.filter(|point| !point.distribution.is_empty());
+    let (_, load) = extent(kept.map(|point| point.load))?;
     let line = |scheme: &Scheme| {
         let point = scheme.points.iter().find(|point| point.load == load)?;
-        Some(Line {
-            series: series(scheme, names),
-            points: point.distribution.clone(),
-            ..Line::default()
-        })
+        Some(Line::of(series(scheme, names), point.distribution.clone()))
     };
     let lines: Vec<Line> = of.schemes.iter().filter_map(line).collect();
-    let all: Vec<f64> =
-        lines.iter().flat_map(|line| line.points.iter().map(|&(time, _)| time)).collect();
-    let least = lines
-        .iter()
-        .filter_map(|line| line.points.last())
-        .map(|&(_, share)| share)
-        .min_by(f64::total_cmp)?;
-    let x = Axis::log(all.into_iter(), Unit::Time, "QCT")?;
+    let times = lines.iter().flat_map(|line| line.points.iter().map(|&(time, _)| time));
+    let (least, _) = extent(lines.iter().filter_map(|line| Some(line.points.last()?.1)))?;
+    let x = Axis::log(times, Unit::Time, "QCT")?;
     let y = Axis::tail(least, "percentile of the completed");
-    let caption = if of.has_loads() {
-        format!("Distribution of QCT at load {load}")
-    } else {
-        "Distribution of QCT".into()
-    };
-    let chart = Chart { x, y, lines, spans: Vec::new(), read: Read::AtY, label: caption.clone() };
-    Some(Figure::of(caption, "seeds pooled", &chart))
+    let at = if of.has_loads() { format!(" at load {load}") } else { String::new() };
+    let caption = format!("Distribution of QCT{at}");
+    let chart = Chart::new(x, y, lines, caption.clone());
+    Some(Figure::of(caption, "seeds pooled", chart))
 }
 
 #[cfg(test)]
@@ -347,12 +310,12 @@ mod tests {
             (captions(&one), captions(&several)),
             (all.map(String::from).to_vec(), all.map(String::from).to_vec())
         );
-        let goodput = &charts(&one, &["DCTCP"])[0].svg;
+        let goodput = &charts(&one, &["DCTCP"])[0].svg();
         assert!(
             goodput.contains("data-d=\"1 0.91 0 2 0.92 0\"") && goodput.contains("published 0.945"),
             "{goodput}"
         );
-        let goodput = &charts(&several, &["DCTCP"])[0].svg;
+        let goodput = &charts(&several, &["DCTCP"])[0].svg();
         assert!(
             [2, 5, 9].iter().all(|load| goodput.contains(&format!(">{load}</text>"))),
             "{goodput}"

@@ -4,139 +4,114 @@
 //! Invariant: the page names what was left out or failed; a figure that no point has is not drawn.
 
 use super::sweep_tables::{MAPS, differences, estimate, maps, points};
-use crate::statistics::points::{columns_of, label, warnings};
+use crate::statistics::points::{columns_of, exceptions, label, warnings};
+use crate::statistics::shows::Column;
 use crate::statistics::subject::verdict;
-use std::fmt::Write;
 use std::path::Path;
 
 use super::axis::Axis;
-use super::chart::{Chart, Line, Read};
-use super::headline::{Headline, WIDE, headlines};
-use super::page::{self, Drawing, Figure, empty, end, escape, figures, note, section};
-use super::seeds_text;
+use super::chart::{Chart, Line};
+use super::headline::WIDE;
+use super::measures::{Measure, of_charts};
+use super::number::extent;
+use super::page::{Page, escape};
 use super::unit::Unit;
+use super::{fact, lead_about, seeds_text};
 use crate::model::{
     Axis as Key, Error, Estimate, FEW, MANIFEST, Manifest, Point, RESULTS, Result, Rows, Status,
     Sweep, Tree, World, middle,
 };
+use crate::render::document::{Block, Figure, empty, note, section};
+use crate::render::words::words;
 
 /// Lines of a chart at most; further combinations are in the table.
 const LINES: usize = 16;
 
-/// By run: its number and the headlines that it has.
+/// By run: its number and the measures that it has.
 type Runs = Vec<(u32, Vec<Option<f64>>)>;
 
 /// The page of the sweep in `dir`.
 pub(crate) fn page(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<String> {
-    let headlines = headlines_of(sweep);
-    Ok(page_of(sweep, &headlines, &runs(&dir.join(RESULTS), &headlines)?, manifest))
+    let columns = columns_of(sweep);
+    let measures = measures_of(sweep, &columns);
+    Ok(page_of(sweep, &measures, &runs(&dir.join(RESULTS), &measures)?, manifest))
 }
 
 /// The numbers of the charts.
-fn headlines_of(sweep: &Sweep) -> Vec<Headline> {
+fn measures_of<'a>(sweep: &Sweep, columns: &'a [Column]) -> Vec<Measure<'a>> {
     let trees: Vec<&Tree<Estimate>> =
         sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
-    headlines(!sweep.shows.is_empty(), &columns_of(sweep), &trees)
+    of_charts(!sweep.shows.is_empty(), columns, &trees)
 }
 
-/// The headlines of each run, from `sweep.parquet`. A sweep that was never ended has none.
-fn runs(path: &Path, headlines: &[Headline]) -> Result<Runs> {
+/// The measures of each run, from `sweep.parquet`. A sweep that was never ended has none.
+fn runs(path: &Path, measures: &[Measure<'_>]) -> Result<Runs> {
     let mut runs: Runs = Vec::new();
     if !path.is_file() {
         return Ok(runs);
     }
     let rows = Rows::open(path)?;
-    for (place, headline) in headlines.iter().enumerate() {
-        let column = headline.path.join(".");
+    for (place, measure) in measures.iter().enumerate() {
+        let column = measure.path.join(".");
         if !rows.has(&column) {
             continue;
         }
-        rows.each(["run", column.as_str()], |columns, count| {
-            for row in 0..count {
-                let (Some(run), value) = (columns[0].whole(row), columns[1].float(row)) else {
-                    continue;
-                };
-                let run = u32::try_from(run).unwrap_or(u32::MAX);
-                match runs.iter_mut().find(|(other, _)| *other == run) {
-                    Some((_, values)) => values[place] = value,
-                    None => {
-                        let mut values = vec![None; headlines.len()];
-                        values[place] = value;
-                        runs.push((run, values));
-                    }
-                }
-            }
+        rows.each_row(["run", column.as_str()], |row| {
+            let Some(run) = row.whole(0) else { return Ok(()) };
+            let run = u32::try_from(run).unwrap_or(u32::MAX);
+            let at = runs.iter().position(|(other, _)| *other == run).unwrap_or_else(|| {
+                runs.push((run, vec![None; measures.len()]));
+                runs.len() - 1
+            });
+            runs[at].1[place] = row.float(1);
             Ok(())
         })?;
     }
     Ok(runs)
 }
 
-fn page_of(sweep: &Sweep, headlines: &[Headline], runs: &Runs, manifest: &Manifest) -> String {
-    let mut text = String::new();
+fn page_of(sweep: &Sweep, measures: &[Measure<'_>], runs: &Runs, manifest: &Manifest) -> String {
     let across = across(sweep);
-    let lines = lines(sweep, across);
-    let names: Vec<String> = lines.iter().take(LINES).map(|line| line.name.clone()).collect();
-    page::head(&mut text, &sweep.name, "sweep", &facts(sweep, manifest.world));
-    if let Some(best) = verdict(sweep) {
-        let _ = writeln!(text, "<p class=\"lead about\">Best: {}.</p>", escape(&best));
-    }
-    page::legend(&mut text, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let groups = groups(sweep, across);
+    let mut blocks = Vec::new();
     if let Some(key) = across {
-        section(&mut text, "figures", &format!("By {}", escape(&sweep.grid[key].key)));
-        charts(&mut text, (sweep, headlines), runs, key, &lines);
-        end(&mut text);
+        let inside = charts_of(sweep, measures, runs, key, &groups);
+        blocks.push(section("figures", &format!("By {}", escape(&sweep.grid[key].key)), inside));
     }
-    sizes(&mut text, sweep, across, &lines);
-    differences(&mut text, sweep, headlines);
-    maps(&mut text, sweep, headlines);
-    super::warn(&mut text, &told(sweep));
-    section(&mut text, "points", "All points");
-    points(&mut text, sweep, headlines);
-    end(&mut text);
-    section(&mut text, "scenario", "Scenario");
-    super::scenario(&mut text, manifest);
-    end(&mut text);
-    page::foot_with(
-        &mut text,
-        "Everything on this page is simulated or computed from simulated results, and is in the \
-         files beside it: sweep.json has each point's statistics, sweep.parquet those of each \
-         run. – means that there is nothing to make a number of.",
-    );
-    text
+    blocks.extend(sizes(sweep, across, &groups));
+    blocks.extend(differences(sweep, measures));
+    blocks.extend(maps(sweep, measures));
+    let exceptions = exceptions(sweep).into_iter().map(|it| format!("{}: {}", it.kind, it.text));
+    blocks.extend(super::warn(&exceptions.chain(warnings(sweep)).collect::<Vec<_>>()));
+    blocks.push(section("points", "All points", vec![points(sweep, measures)]));
+    blocks.push(section("scenario", "Scenario", super::scenario(manifest)));
+    let best = verdict(sweep).map(|best| lead_about(format!("Best: {}.", escape(&best))));
+    let page = Page {
+        kind: "sweep",
+        name: &sweep.name,
+        facts: facts(sweep, manifest.world),
+        about: best.into_iter().collect(),
+        names: groups.iter().take(LINES).map(|group| group.name.as_str()).collect(),
+        blocks,
+        rests_on: "rests-on-sweep",
+    };
+    page.html()
 }
 
 fn facts(sweep: &Sweep, world: World) -> Vec<String> {
-    let mut facts = vec![
-        format!("{} points", sweep.points.iter().filter(|point| point.skipped.is_none()).count()),
+    let points = sweep.points.iter().filter(|point| point.skipped.is_none()).count();
+    let with = |status| sweep.runs().filter(|(_, run)| run.status == Some(status)).count();
+    let (done, all) = (with(Status::Complete), sweep.runs().count());
+    let stalled = match with(Status::Stalled) {
+        0 => String::new(),
+        stalled => format!(", {stalled} stalled"),
+    };
+    vec![
+        format!("{points} points"),
         seeds_text(&sweep.seeds),
         super::world_text(world).to_string(),
-    ];
-    let with = |status| sweep.runs().filter(|(_, run)| run.status == Some(status)).count();
-    let (done, stalled, all) =
-        (with(Status::Complete), with(Status::Stalled), sweep.runs().count());
-    let (class, sign) = if done == all { ("good", '✓') } else { ("bad", '✗') };
-    let rest = if stalled > 0 { format!(", {stalled} stalled") } else { String::new() };
-    facts
-        .push(format!("<span class=\"{class}\">{sign} {done} of {all} runs complete{rest}</span>"));
-    facts
-}
-
-/// Notes on what was left out, what failed, and what runs warned of.
-fn told(sweep: &Sweep) -> Vec<String> {
-    let skipped = sweep.points.iter().filter_map(|point| Some((point, point.skipped.as_ref()?)));
-    let skipped = skipped
-        .map(|(point, why)| format!("left out: {}: {why}", label(sweep, point.values.iter())));
-    let failed =
-        sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)).map(|(point, run)| {
-            let why = run.reason.as_deref().unwrap_or("its audit failed");
-            format!("failed: {}, seed {}: {why}", label(sweep, point.values.iter()), run.seed)
-        });
-    let stalled =
-        sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)).map(|(point, run)| {
-            format!("stalled: {}, seed {}", label(sweep, point.values.iter()), run.seed)
-        });
-    skipped.chain(failed).chain(stalled).chain(warnings(sweep)).collect()
+        fact(done == all, &format!("{done} of {all} runs complete{stalled}")),
+    ]
 }
 
 /// The key with the most values, which is the charts' axis; variants are lines, whatever their
@@ -156,7 +131,7 @@ struct Group<'a> {
     points: Vec<&'a Point>,
 }
 
-fn lines(sweep: &Sweep, across: Option<usize>) -> Vec<Group<'_>> {
+fn groups(sweep: &Sweep, across: Option<usize>) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for point in sweep.points.iter().filter(|point| point.skipped.is_none()) {
         let rest = point.values.iter().enumerate().filter(|(place, _)| Some(*place) != across);
@@ -195,97 +170,79 @@ impl Places<'_> {
     }
 }
 
-fn charts(
-    page: &mut String,
-    (sweep, headlines): (&Sweep, &[Headline]),
-    runs: &Runs,
-    key: usize,
-    groups: &[Group<'_>],
-) {
-    let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
-    let drawn = &groups[..groups.len().min(LINES)];
-    let of = |(number, headline): (usize, &Headline)| {
-        chart((number, headline), &places, runs, key, drawn)
-    };
-    let charts: Vec<Drawing> = headlines.iter().enumerate().filter_map(of).collect();
-    if charts.is_empty() {
-        return empty(page, "No point has a complete run.");
-    }
-    figures(page, &charts.iter().map(Figure::from).collect::<Vec<_>>());
-    let more = match groups.len() - drawn.len() {
-        0 => String::new(),
-        n => format!(" {n} further combinations are in the table alone."),
-    };
-    let means = match sweep.seeds.len() {
-        0 | 1 => "One seed; times are of what completed.",
-        n if n < FEW => {
-            "Means over seeds, with the range of the seeds; times are of what completed. A pale \
-             dot is one seed."
-        }
-        _ => {
-            "Means over seeds, with their 95 % intervals; times are of what completed. A pale dot \
-             is one seed."
-        }
-    };
-    note(page, &format!("{means}{more}"));
+/// ` 3 further ….` where some are left out.
+pub(crate) fn further(left_out: usize, what: &str) -> String {
+    if left_out == 0 { String::new() } else { format!(" {left_out} further {what} alone.") }
 }
 
-fn chart(
-    (number, of): (usize, &Headline),
-    places: &Places<'_>,
+fn charts_of(
+    sweep: &Sweep,
+    measures: &[Measure<'_>],
     runs: &Runs,
     key: usize,
     groups: &[Group<'_>],
-) -> Option<Drawing> {
-    let scale = of.scale();
-    let several = groups.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
-    let value = |run: u32| {
-        runs.iter().find(|(other, _)| *other == run).and_then(|(_, values)| *values.get(number)?)
+) -> Vec<Block> {
+    let charts = charts(sweep, measures, runs, key, groups);
+    if charts.is_empty() {
+        return vec![empty("No point has a complete run.")];
+    }
+    let means = match sweep.seeds.len() {
+        0 | 1 => "one-seed-points",
+        n if n < FEW => "few-seeds-points",
+        _ => "seeds-points",
     };
-    let line = |(series, group): (usize, &Group<'_>)| {
-        let place = |point: &Point| places.of(point.values.0.get_index(key)?.1);
-        let mut found: Vec<(f64, Estimate, &Point)> = group
-            .points
-            .iter()
-            .filter_map(|point| Some((place(point)?, estimate(of, point)?, *point)))
-            .collect();
-        found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let points: Vec<(f64, f64)> =
-            found.iter().filter_map(|(x, e, _)| Some((*x, e.mean? * scale))).collect();
-        let whiskers = found
-            .iter()
-            .filter_map(|(x, e, _)| e.interval.map(|[a, b]| (*x, a * scale, b * scale)));
-        let seeds = found.iter().filter(|_| several).flat_map(|(x, _, point)| {
-            point.runs.iter().filter_map(|run| Some((run.seed, *x, value(run.run)? * scale)))
-        });
-        Line {
-            series,
-            marks: points.iter().map(|&(x, y)| (x, y, false)).collect(),
-            whiskers: whiskers.collect(),
-            dots: seeds.collect(),
-            points,
-            ..Line::default()
-        }
+    let more = further(groups.len().saturating_sub(LINES), "combinations are in the table");
+    vec![Block::Figures(charts), note(words(means, &[]) + &more)]
+}
+
+/// A chart for each measure.
+fn charts(
+    sweep: &Sweep,
+    measures: &[Measure<'_>],
+    runs: &Runs,
+    key: usize,
+    groups: &[Group<'_>],
+) -> Vec<Figure> {
+    let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
+    let drawn = &groups[..groups.len().min(LINES)];
+    let several = drawn.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
+    let of = |(number, of): (usize, &Measure<'_>)| {
+        let value = |run: u32| *runs.iter().find(|(other, _)| *other == run)?.1.get(number)?;
+        let line = |(series, group): (usize, &Group<'_>)| {
+            let place = |point: &Point| places.of(point.values.0.get_index(key)?.1);
+            let points = group.points.iter();
+            let mut found: Vec<(f64, &Point)> = points
+                .filter_map(|point| estimate(of, point).and(Some((place(point)?, *point))))
+                .collect();
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let seeds = found.iter().filter(|_| several).flat_map(|(x, point)| {
+                point.runs.iter().filter_map(|run| Some((run.seed, *x, value(run.run)?)))
+            });
+            let dots = seeds.map(|(seed, x, value)| (seed, x, value * of.scale())).collect();
+            let estimates = found.iter().filter_map(|(x, point)| Some((*x, estimate(of, point)?)));
+            let estimates: Vec<_> = estimates.collect();
+            Line { dots, ..Line::estimates(series, &estimates, of.scale()) }
+        };
+        chart(of, &places, drawn.iter().enumerate().map(line).collect())
     };
-    let lines: Vec<Line> = groups.iter().enumerate().map(line).collect();
-    let values: Vec<f64> =
-        lines.iter().flat_map(|line| line.points.iter().map(|&(_, y)| y)).collect();
-    let most = values.iter().copied().max_by(f64::total_cmp).filter(|most| *most > 0.0)?;
+    measures.iter().enumerate().filter_map(of).collect()
+}
+
+fn chart(of: &Measure<'_>, places: &Places<'_>, lines: Vec<Line>) -> Option<Figure> {
+    let values = || lines.iter().flat_map(|line| line.points.iter().map(|&(_, y)| y));
+    let (least, most) = extent(values()).filter(|(_, most)| *most > 0.0)?;
     let highest = lines
         .iter()
         .flat_map(|line| line.whiskers.iter().map(|w| w.2).chain(line.dots.iter().map(|d| d.2)));
     let highest = highest.fold(most, f64::max);
-    let y = match of.unit {
-        Unit::Time if values.iter().any(|value| *value * WIDE < most) => {
-            Axis::log(values.into_iter(), Unit::Time, "time")?
-        }
+    let y = match of.unit() {
+        Unit::Time if least * WIDE < most => Axis::log(values(), Unit::Time, "time")?,
         Unit::Percent => Axis::linear(0.0, 100.0, Unit::Percent, "of those started"),
         unit => Axis::linear(0.0, highest * 1.04, unit, "mean of a run"),
     };
-    let label = format!("{} by {}", escape(&of.name), escape(&places.key.key));
-    let chart = Chart { x: places.axis()?, y, lines, spans: Vec::new(), read: Read::AtX, label };
-    let name = file_name(&of.name);
-    Some(Drawing { name, caption: escape(&of.name), below: String::new(), chart })
+    let label = format!("{} by {}", of.markup(), escape(&places.key.key));
+    let chart = Chart::new(places.axis()?, y, lines, label);
+    Some(Figure::of(of.markup(), "", chart).named(file_name(&of.name)))
 }
 
 /// A caption as a file's name: letters and digits, one dash between others.
@@ -299,108 +256,62 @@ fn file_name(caption: &str) -> String {
 ///
 /// # Errors
 /// If its files are missing or damaged, or no key has two values.
-pub(crate) fn drawings(dir: &Path) -> Result<(Vec<Drawing>, Vec<String>)> {
+pub(crate) fn drawings(dir: &Path) -> Result<(Vec<Figure>, Vec<String>)> {
     let sweep = Sweep::read(dir)?;
-    let headlines = headlines_of(&sweep);
-    let runs = runs(&dir.join(RESULTS), &headlines)?;
+    let columns = columns_of(&sweep);
+    let measures = measures_of(&sweep, &columns);
+    let runs = runs(&dir.join(RESULTS), &measures)?;
     let Some(key) = across(&sweep) else {
         let reason = "is of a sweep without a key of two values: name its runs".to_string();
         return Err(Error::Malformed { path: dir.join(MANIFEST), reason });
     };
-    let groups = lines(&sweep, Some(key));
-    let drawn = &groups[..groups.len().min(LINES)];
-    let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
-    let of = |(number, headline): (usize, &Headline)| {
-        chart((number, headline), &places, &runs, key, drawn)
-    };
-    let drawings = headlines.iter().enumerate().filter_map(of).collect();
-    Ok((drawings, drawn.iter().map(|group| group.name.clone()).collect()))
+    let groups = groups(&sweep, Some(key));
+    let names = groups.iter().take(LINES).map(|group| group.name.clone()).collect();
+    Ok((charts(&sweep, &measures, &runs, key, &groups), names))
 }
 
 /// Slowdown by flow size: a chart for each of the charts' key's values, a line for each combination
 /// of the others.
-fn sizes(page: &mut String, sweep: &Sweep, across: Option<usize>, groups: &[Group<'_>]) {
+fn sizes(sweep: &Sweep, across: Option<usize>, groups: &[Group<'_>]) -> Option<Block> {
     let values = across.map_or(vec![None], |key| sweep.grid[key].values.iter().map(Some).collect());
-    let of = |(value, percentile): (Option<&String>, &str)| {
+    let of = |value: Option<&String>, percentile: &str| {
         let of_point = |point: &Point| Some(point.values.0.get_index(across?)?.1.clone());
         let at = |point: &&&Point| value.is_none() || of_point(point).as_ref() == value;
-        let own = |group: &Group<'_>| {
-            group.points.iter().find(at).map_or(Vec::new(), |point| by_size(point, percentile))
+        let line = |(series, group): (usize, &Group<'_>)| {
+            let point = group.points.iter().find(at);
+            let bins = point.map_or(Vec::new(), |point| by_size(point, percentile));
+            Line::estimates(series, &bins, 1.0)
         };
-        let lines: Vec<Line> = groups
-            .iter()
-            .take(LINES)
-            .enumerate()
-            .map(|(series, group)| by_size_line(series, own(group)))
-            .collect();
+        let lines: Vec<Line> = groups.iter().take(LINES).enumerate().map(line).collect();
         let points = || lines.iter().flat_map(|line| line.points.iter());
-        let chart = Chart {
-            x: Axis::log(
-                points().map(|point| point.0).collect::<Vec<_>>().into_iter(),
-                Unit::Bytes,
-                "flow size",
-            )?,
-            y: Axis::log(
-                points().map(|point| point.1).collect::<Vec<_>>().into_iter(),
-                Unit::Ratio,
-                "times the FCT alone",
-            )?,
-            lines,
-            spans: Vec::new(),
-            read: Read::AtX,
-            label: format!("Slowdown {percentile} by flow size"),
-        };
-        let name = across
-            .zip(value)
-            .map_or(String::new(), |(key, value)| format!("{} = {}", sweep.grid[key].key, value));
-        Some(Figure::of(format!("Slowdown {percentile}"), escape(&name), &chart))
+        let x = Axis::log(points().map(|point| point.0), Unit::Bytes, "flow size")?;
+        let y = Axis::log(points().map(|point| point.1), Unit::Ratio, "times the FCT alone")?;
+        let chart = Chart::new(x, y, lines, format!("Slowdown {percentile} by flow size"));
+        let name = across.zip(value).map(|(key, of)| format!("{} = {of}", sweep.grid[key].key));
+        let below = escape(&name.unwrap_or_default());
+        Some(Figure::of(format!("Slowdown {percentile}"), below, chart))
     };
-    let drawn = values
-        .iter()
-        .take(MAPS)
-        .flat_map(|value| ["p99", "p50"].map(|percentile| (*value, percentile)));
-    let charts: Vec<Figure> = drawn.filter_map(of).collect();
-    if charts.is_empty() {
-        return;
-    }
-    section(page, "sizes", "By flow size");
-    figures(page, &charts);
-    let more = match values.len().saturating_sub(MAPS) {
-        0 => String::new(),
-        n => format!(" {n} further values are in sweep.parquet alone."),
-    };
-    note(
-        page,
-        &format!(
-            "Completed flows in bins of size, each drawn amid its edges: means over seeds, with \
-             their intervals.{more}"
-        ),
-    );
-    end(page);
+    let drawn = values.iter().take(MAPS);
+    let figures: Vec<Figure> =
+        drawn.flat_map(|value| ["p99", "p50"].map(|key| of(*value, key))).flatten().collect();
+    let more = further(values.len().saturating_sub(MAPS), "values are in sweep.parquet");
+    let text = words("sizes-points", &[]) + &more;
+    let is_drawn = !figures.is_empty();
+    let blocks = vec![Block::Figures(figures), note(text)];
+    is_drawn.then(|| section("sizes", "By flow size", blocks))
 }
 
 /// A percentile of the slowdown of each bin, with where it is drawn.
 fn by_size(point: &Point, percentile: &str) -> Vec<(f64, Estimate)> {
-    let Some(bins) = point.statistics.as_ref().and_then(|tree| tree.branch(&["slowdown_by_size"]))
-    else {
-        return Vec::new();
-    };
-    let of = |(_, bin): (&str, &crate::model::tree::Tree<Estimate>)| {
+    let bins = point.statistics.as_ref().and_then(|tree| tree.branch(&["slowdown_by_size"]));
+    let of = |(_, bin): (&str, &Tree<Estimate>)| {
         let edge = |key: &str| bin.leaf(&[key])?.mean;
         Some((middle(edge("above_bytes")?, edge("to_bytes")?), *bin.leaf(&[percentile])?))
     };
-    let mut found: Vec<(f64, Estimate)> =
-        bins.iter().filter_map(of).filter(|(_, of)| of.mean.is_some()).collect();
+    let found = bins.into_iter().flat_map(|bins| bins.iter()).filter_map(of);
+    let mut found: Vec<_> = found.filter(|(_, of)| of.mean.is_some()).collect();
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     found
-}
-
-fn by_size_line(series: usize, bins: Vec<(f64, Estimate)>) -> Line {
-    let points: Vec<(f64, f64)> = bins.iter().filter_map(|(x, of)| Some((*x, of.mean?))).collect();
-    let whiskers =
-        bins.iter().filter_map(|(x, of)| of.interval.map(|[low, high]| (*x, low, high))).collect();
-    let marks = points.iter().map(|&(x, y)| (x, y, false)).collect();
-    Line { series, points, marks, whiskers, ..Line::default() }
 }
 
 #[cfg(test)]
@@ -446,7 +357,12 @@ mod tests {
     }
 
     fn page(sweep: &Sweep) -> String {
-        page_of(sweep, &headlines_of(sweep), &Vec::new(), &Manifest::new("0", String::new()))
+        page_with(sweep, &Vec::new())
+    }
+
+    fn page_with(sweep: &Sweep, runs: &Runs) -> String {
+        let columns = columns_of(sweep);
+        page_of(sweep, &measures_of(sweep, &columns), runs, &Manifest::new("0", String::new()))
     }
 
     #[test]
@@ -492,7 +408,7 @@ mod tests {
         let values = |value: f64| (0..8).map(|at| (at == 0).then_some(value)).collect();
         let runs: Runs =
             of.runs().map(|(_, run)| (run.run, values(9.0 + run.seed as f64))).collect();
-        let page = page_of(&of, &headlines_of(&of), &runs, &Manifest::new("0", String::new()));
+        let page = page_with(&of, &runs);
         assert!(page.contains("data-d=\"1 16 10 2 16 11 1 32 10 2 32 11\""), "{page}");
         assert!(
             page.contains(">16</text>")

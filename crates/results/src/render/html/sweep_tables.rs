@@ -1,37 +1,45 @@
 //! Heat maps and tables of a sweep's points.
 
-use super::headline::Headline;
 use super::heat::Heat;
-use super::number::change;
-use super::page::{Figure, details, empty, end, escape, figures, note, section, table};
-use crate::model::estimate::{Difference, Estimate};
-use crate::model::interval::FEW;
-use crate::model::sweep::{Point, Sweep};
-use crate::model::{Noise, Status};
+use super::measures::Measure;
+use super::number::{change, ends, signed};
+use super::page::escape;
+use super::sweep::further;
+use crate::model::{Difference, Estimate, FEW, Noise, Point, Status, Sweep};
+use crate::render::document::{Block, Drawing, Figure, details, empty, note, section, table};
+use crate::render::words::words;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{base_of, compared_with};
 
 /// Variants whose heat maps are drawn.
 pub(crate) const MAPS: usize = 4;
 
-pub(crate) fn estimate(of: &Headline, point: &Point) -> Option<Estimate> {
-    point.statistics.as_ref()?.leaf(&of.at()).copied().filter(|estimate| estimate.mean.is_some())
+/// Rows of a table that is not behind a click.
+const ROWS: usize = 40;
+
+pub(crate) fn estimate(of: &Measure<'_>, point: &Point) -> Option<Estimate> {
+    point.statistics.as_ref()?.leaf(&of.path).copied().filter(|estimate| estimate.mean.is_some())
 }
 
 /// Where two keys are varied, besides variants: each number for each pair of values, a map a
 /// variant.
-pub(crate) fn maps(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
-    let keys: Vec<usize> = (0..sweep.grid.len())
-        .filter(|&key| sweep.grid[key].values.len() > 1 && sweep.grid[key].key != "variant")
-        .collect();
-    let [first, second] = keys[..] else { return };
+pub(crate) fn maps(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
+    let is_varied =
+        |key: &usize| sweep.grid[*key].values.len() > 1 && sweep.grid[*key].key != "variant";
+    let keys: Vec<usize> = (0..sweep.grid.len()).filter(is_varied).collect();
+    let [first, second] = keys[..] else { return None };
     let longer = sweep.grid[first].values.len() >= sweep.grid[second].values.len();
     let (x, y) = if longer { (first, second) } else { (second, first) };
-    let variants: Vec<Option<&str>> = match sweep.grid.iter().find(|key| key.key == "variant") {
+    let named = sweep.grid.iter().find(|key| key.key == "variant");
+    let variants: Vec<Option<&str>> = match named {
         Some(key) => key.values.iter().take(MAPS).map(|value| Some(value.as_str())).collect(),
         None => vec![None],
     };
-    let map = |headline: &Headline, variant: Option<&str>| {
+    let key = |key: usize| {
+        let axis = &sweep.grid[key];
+        (escape(&axis.key), axis.values.iter().map(|value| escape(value)).collect::<Vec<_>>())
+    };
+    let map = |measure: &Measure<'_>, variant: Option<&str>| {
         let of = |row: &String, column: &String| {
             let is_it = |point: &&Point| {
                 let value = |key: usize| point.values.0.get_index(key).map(|(_, value)| value);
@@ -39,108 +47,84 @@ pub(crate) fn maps(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
                     && value(y) == Some(row)
                     && variant.is_none_or(|v| point.values.get("variant").is_some_and(|of| of == v))
             };
-            Some(estimate(headline, sweep.points.iter().find(is_it)?)?.mean? * headline.scale())
-        };
-        let key = |key: usize| {
-            let axis = &sweep.grid[key];
-            (escape(&axis.key), axis.values.iter().map(|value| escape(value)).collect::<Vec<_>>())
+            Some(estimate(measure, sweep.points.iter().find(is_it)?)?.mean? * measure.scale())
         };
         let columns =
             |row| sweep.grid[x].values.iter().map(|column| of(row, column)).collect::<Vec<_>>();
         let cells: Vec<Vec<Option<f64>>> = sweep.grid[y].values.iter().map(columns).collect();
-        if cells.iter().flatten().flatten().all(|value| *value == 0.0) {
-            return None;
-        }
-        let label = format!("{} by {} and {}", escape(&headline.name), key(x).0, key(y).0);
-        let svg = Heat {
+        let is_drawn = cells.iter().flatten().flatten().any(|value| *value != 0.0);
+        let caption = measure.markup();
+        let heat = Heat {
+            label: format!("{caption} by {} and {}", key(x).0, key(y).0),
             x: key(x),
             y: key(y),
             cells,
-            unit: headline.unit,
-            less_is_better: headline.less_is_better,
-            label,
-        }
-        .svg();
-        let below = variant.map_or(String::new(), escape);
-        Some(Figure { caption: escape(&headline.name), below, svg, otherwise: None })
+            unit: measure.unit(),
+            less_is_better: measure.less_is_better.unwrap_or(true),
+        };
+        let (below, drawing) = (variant.map_or(String::new(), escape), Drawing::Svg(heat.svg()));
+        is_drawn.then(|| Figure { name: String::new(), caption, below, drawing })
     };
-    let all: Vec<Figure> = headlines
-        .iter()
-        .flat_map(|headline| variants.iter().filter_map(move |variant| map(headline, *variant)))
-        .collect();
-    if all.is_empty() {
-        return;
-    }
-    let title = format!("By {} and {}", escape(&sweep.grid[x].key), escape(&sweep.grid[y].key));
-    section(page, "maps", &title);
-    figures(page, &all);
-    let more = sweep
-        .grid
-        .iter()
-        .find(|key| key.key == "variant")
-        .map_or(0, |key| key.values.len().saturating_sub(MAPS));
-    let more = if more > 0 {
-        format!(" {more} further variants are in the table alone.")
-    } else {
-        String::new()
-    };
-    note(page, &format!("Means over seeds; the darker, the worse.{more}"));
-    end(page);
+    let of = |measure| variants.iter().filter_map(move |variant| map(measure, *variant));
+    let figures: Vec<Figure> = measures.iter().flat_map(of).collect();
+    let left_out = named.map_or(0, |key| key.values.len().saturating_sub(MAPS));
+    let text = "Means over seeds; the darker, the worse.".to_string();
+    let text = text + &further(left_out, "variants are in the table");
+    let title = format!("By {} and {}", key(x).0, key(y).0);
+    let is_drawn = !figures.is_empty();
+    is_drawn.then(|| section("maps", &title, vec![Block::Figures(figures), note(text)]))
+}
+
+/// Keys, these heads, and for each measure two columns: the number and its interval.
+fn head(sweep: &Sweep, more: &[&str], measures: &[&Measure<'_>]) -> Vec<String> {
+    let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
+    let keys = sweep.grid.iter().map(|key| escape(&key.key));
+    let keys = keys.chain(more.iter().map(|name| name.to_string()));
+    keys.chain(measures.iter().flat_map(|of| [of.markup(), kind.into()])).collect()
+}
+
+/// A table, behind a click if it is long.
+fn table_of(title: &str, head: Vec<String>, rows: Vec<Vec<String>>) -> Block {
+    let is_long = rows.len() > ROWS;
+    let table = table("", head, rows);
+    if is_long { details(title, vec![table]) } else { table }
+}
+
+fn values(point: &Point) -> Vec<String> {
+    point.values.iter().map(|(_, value)| escape(value)).collect()
 }
 
 /// The differences of points to those that they are compared with, paired by seed, with their
 /// intervals.
-pub(crate) fn differences(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
-    let Some(with) = compared_with(sweep) else { return };
-    let has = |of: &&Headline| {
-        let of = |point: &Point| point.differences.as_ref()?.leaf(&of.at())?.mean;
+pub(crate) fn differences(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
+    let with = compared_with(sweep)?;
+    let has = |of: &&Measure<'_>| {
+        let of = |point: &Point| point.differences.as_ref()?.leaf(&of.path)?.mean;
         sweep.points.iter().any(|point| of(point).is_some())
     };
-    let told: Vec<&Headline> = headlines.iter().filter(has).collect();
-    if told.is_empty() {
-        return;
-    }
-    let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
-    let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
-    head.extend(told.iter().flat_map(|of| [escape(&of.name), kind.into()]));
-    let mut rows = Vec::new();
-    for (point, first) in
-        sweep.points.iter().filter_map(|point| Some((point, base_of(sweep, point)?)))
-    {
-        let (Some(own), Some(first), Some(found)) =
-            (&point.statistics, &first.statistics, &point.differences)
-        else {
-            continue;
+    let measures: Vec<&Measure<'_>> = measures.iter().filter(has).collect();
+    let row = |point: &Point| {
+        let (own, found) = (point.statistics.as_ref()?, point.differences.as_ref()?);
+        let first = base_of(sweep, point)?.statistics.as_ref()?;
+        let of = |of: &&Measure<'_>| {
+            difference_cells(&difference_of(first, own, found, &of.path).unwrap_or_default(), of)
         };
-        let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
-        for of in &told {
-            let difference = difference_of(first, own, found, &of.at()).unwrap_or_default();
-            row.extend(difference_cells(&difference, of));
-        }
-        rows.push(row);
-    }
-    section(page, "differences", "Differences");
-    match rows.len() > 40 {
-        true => details(page, "The differences as a table", |page| table(page, "", &head, &rows)),
-        false => table(page, "", &head, &rows),
-    }
+        Some(values(point).into_iter().chain(measures.iter().flat_map(of)).collect())
+    };
+    let rows: Vec<Vec<String>> = sweep.points.iter().filter_map(row).collect();
     let few = match sweep.seeds.len() {
         0 | 1 => " One seed cannot tell a difference from noise: sweep with --seeds 1..10.",
         n if n < FEW => " So few seeds have no 95 % interval: sweep with --seeds 1..10.",
         _ => "",
     };
-    let text = format!(
-        "To {}, seed by seed: relative change, and the interval of the difference. ★ is beyond \
-         the noise, ~ agrees in all of too few seeds, ≈ is within the noise, = is identical in \
-         every seed, ? could be undone by what was open.{few}",
-        escape(&with)
-    );
-    note(page, &text);
-    end(page);
+    let text = words("differences", &[&escape(&with)]) + few;
+    let table = table_of("The differences as a table", head(sweep, &[], &measures), rows);
+    let blocks = vec![table, note(text)];
+    (!measures.is_empty()).then(|| section("differences", "Differences", blocks))
 }
 
 /// The relative change with its mark, and the interval of the difference.
-fn difference_cells(difference: &Difference, of: &Headline) -> [String; 2] {
+fn difference_cells(difference: &Difference, of: &Measure<'_>) -> [String; 2] {
     if difference.mean.is_none() {
         return ["–".into(), "–".into()];
     }
@@ -152,47 +136,30 @@ fn difference_cells(difference: &Difference, of: &Headline) -> [String; 2] {
         Noise::Open => "? ",
         Noise::Unknown => "",
     };
-    let text = |value: f64| {
-        let sign = if value < 0.0 { "−" } else { "+" };
-        format!("{sign}{}", of.unit.text(value.abs() * of.scale()))
-    };
-    let ends = difference.interval.map(|[low, high]| format!("{} to {}", text(low), text(high)));
     let relative =
         if difference.mean == Some(0.0) { "0 %".into() } else { change(difference.relative) };
-    [format!("{mark}{relative}"), ends.unwrap_or("–".into())]
+    let text = |value: f64| signed(value, |size| of.unit().text(size * of.scale()));
+    [format!("{mark}{relative}"), ends(difference.interval, text)]
 }
 
-pub(crate) fn points(page: &mut String, sweep: &Sweep, headlines: &[Headline]) {
-    let told: Vec<&Headline> = headlines
-        .iter()
-        .filter(|of| sweep.points.iter().any(|point| estimate(of, point).is_some()))
-        .collect();
-    if told.is_empty() {
-        return empty(page, "No point has a complete run.");
+pub(crate) fn points(sweep: &Sweep, measures: &[Measure<'_>]) -> Block {
+    let has = |of: &&Measure<'_>| sweep.points.iter().any(|point| estimate(of, point).is_some());
+    let measures: Vec<&Measure<'_>> = measures.iter().filter(has).collect();
+    if measures.is_empty() {
+        return empty("No point has a complete run.");
     }
-    let mut head: Vec<String> = sweep.grid.iter().map(|key| escape(&key.key)).collect();
-    head.push("runs".into());
-    let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
-    head.extend(told.iter().flat_map(|of| [escape(&of.name), kind.into()]));
     let row = |point: &Point| {
-        let mut row: Vec<String> = point.values.iter().map(|(_, value)| escape(value)).collect();
         let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
-        row.push(format!("{done} of {}", point.runs.len()));
-        for of in &told {
-            let path = of.at();
-            let shown =
-                point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
-            let text = |value: f64| of.unit.text(value * of.scale());
-            row.push(shown.text(|mean| mean.map_or("–".into(), text)));
-            let ends = shown.estimate.interval.map(|ends| ends.map(text));
-            row.push(ends.map_or("–".into(), |[low, high]| format!("{low} to {high}")));
-        }
-        row
+        let of = |of: &&Measure<'_>| {
+            let tree = point.statistics.as_ref();
+            let shown = tree.map(|tree| shown(tree, &of.path)).unwrap_or_default();
+            let text = |value: f64| of.unit().text(value * of.scale());
+            let mean = shown.text(|mean| mean.map_or("–".into(), text));
+            [mean, ends(shown.estimate.interval, text)]
+        };
+        let runs = format!("{done} of {}", point.runs.len());
+        values(point).into_iter().chain([runs]).chain(measures.iter().flat_map(of)).collect()
     };
-    let rows: Vec<_> =
-        sweep.points.iter().filter(|point| point.skipped.is_none()).map(row).collect();
-    if rows.len() > 40 {
-        return details(page, "The points as a table", |page| table(page, "", &head, &rows));
-    }
-    table(page, "", &head, &rows);
+    let rows = sweep.points.iter().filter(|point| point.skipped.is_none()).map(row).collect();
+    table_of("The points as a table", head(sweep, &["runs"], &measures), rows)
 }

@@ -11,6 +11,7 @@ use super::figures::overviews;
 use super::number::{bytes, count, short};
 use super::page::escape;
 use super::queues::{Overview, busiest};
+use super::svg::{Draw, t};
 use super::unit::Unit;
 use crate::model::{FLOWS, Result, Rows};
 use std::fmt::Write;
@@ -46,19 +47,17 @@ const COLOURS: [(&str, &str); 4] = [
 fn bars(run: &Path) -> Result<(Vec<Bar>, usize)> {
     let mut bars = Vec::new();
     let columns = ["start_us", "fct_us", "retransmitted", "timeouts"];
-    Rows::open(&run.join(FLOWS))?.each(columns, |columns, rows| {
-        for row in 0..rows {
-            let Some(from) = columns[0].float(row) else { continue };
-            let to = columns[1].float(row).map(|time| from + time);
-            let is_some = |column: usize| columns[column].whole(row).is_some_and(|n| n > 0);
-            let kind = match to {
-                None => 3,
-                _ if is_some(3) => 2,
-                _ if is_some(2) => 1,
-                _ => 0,
-            };
-            bars.push(Bar { from, to, colour: COLOURS[kind].0 });
-        }
+    Rows::open(&run.join(FLOWS))?.each_row(columns, |row| {
+        let Some(from) = row.float(0) else { return Ok(()) };
+        let to = row.float(1).map(|time| from + time);
+        let is_some = |column: usize| row.whole(column).is_some_and(|n| n > 0);
+        let kind = match to {
+            None => 3,
+            _ if is_some(3) => 2,
+            _ if is_some(2) => 1,
+            _ => 0,
+        };
+        bars.push(Bar { from, to, colour: COLOURS[kind].0 });
         Ok(())
     })?;
     let end = |bar: &Bar| bar.to.unwrap_or(f64::INFINITY);
@@ -82,27 +81,15 @@ pub(crate) fn timeline(variants: &[Variant]) -> Result<Option<(String, f64)>> {
     let x = Axis::linear(0.0, end, Unit::Time, "time since the start");
     let (mut svg, mut y) = (String::new(), 0.0);
     for ((variant, (bars, all)), overview) in variants.iter().zip(&runs).zip(&overviews) {
-        let name = escape(&variant.result.variant);
         let n = match bars.len() {
             drawn if drawn < *all => format!("{} of {} flows", drawn, count(Some(*all as f64))),
             _ => format!("{all} flows"),
         };
-        let _ = write!(
-            svg,
-            "<text class=\"row\" x=\"12\" y=\"{:.1}\">{name}</text><text x=\"{}\" y=\"{:.1}\" \
-             text-anchor=\"end\">{n}</text>",
-            y + 14.0,
-            WIDTH - RIGHT,
-            y + 14.0
-        );
+        svg.text("row", 12, t(y + 14.0), "", &variant.name());
+        svg.text("", WIDTH - RIGHT, t(y + 14.0), "end", &n);
         y = variant_at(&mut svg, y + TITLE, &x, bars, overview.as_ref())?;
     }
-    let (right, heading) = (WIDTH - RIGHT, x.heading());
-    let _ = write!(
-        svg,
-        "<text class=\"title\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{heading}</text>",
-        y - 4.0
-    );
+    svg.text("title", WIDTH - RIGHT, t(y - 4.0), "end", &x.heading());
     legend(&mut svg, y + 16.0);
     Ok(Some((svg, y + 16.0 + 16.0 * COLOURS.len() as f64 / 2.0)))
 }
@@ -127,41 +114,26 @@ fn variant_at(
         for &(time, waiting) in &track {
             let _ = write!(path, "H{:.1}V{:.1}", at(time), foot - QUEUE * waiting / peak);
         }
-        let (name, text) = (escape(&format!("{}, port {}", port.0, port.1)), short(bytes(peak)));
-        let _ = write!(
-            svg,
-            "<g class=\"s3\"><path fill=\"currentColor\" opacity=\".5\" \
-             d=\"{path}V{foot:.1}Z\"/></g><text x=\"{}\" y=\"{:.1}\" \
-             text-anchor=\"end\">{text}</text><text x=\"{LEFT}\" y=\"{:.1}\">{name}: bytes \
-             that wait</text>",
-            LEFT - 7.0,
-            y + 9.0,
-            y - 2.0
-        );
+        let name = escape(&format!("{}, port {}", port.0, port.1));
+        let _ = write!(svg, "<g class=\"s3\"><path fill=\"currentColor\" opacity=\".5\" ");
+        let _ = write!(svg, "d=\"{path}V{foot:.1}Z\"/></g>");
+        svg.text("", LEFT - 7.0, t(y + 9.0), "end", &short(bytes(peak)));
+        svg.text("", LEFT, t(y - 2.0), "", &format!("{name}: bytes that wait"));
         y = foot + 10.0;
     }
     let height = (bars.len() as f64 * 6.0).clamp(BARS[0], BARS[1]) / bars.len().max(1) as f64;
     let foot = y + height * bars.len() as f64 + 4.0;
     for (time, name) in &x.ticks {
         let x = at(*time);
-        let _ = write!(
-            svg,
-            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{foot:.1}\"/><text x=\"{x:.1}\" \
-             y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
-            foot + 14.0
-        );
+        svg.path("grid", format_args!("M{x:.1} {top:.1}V{foot:.1}"));
+        svg.text("", t(x), t(foot + 14.0), "middle", name);
     }
     for (row, bar) in bars.iter().enumerate() {
         let (from, to) = (at(bar.from), at(bar.to.unwrap_or(x.to)));
-        let _ = write!(
-            svg,
-            "<rect class=\"{}\" fill=\"currentColor\" x=\"{from:.1}\" y=\"{:.2}\" \
-             width=\"{:.1}\" height=\"{:.2}\"/>",
-            bar.colour,
-            y + height * row as f64,
-            (to - from).max(0.5),
-            (height * 0.8).max(0.5)
-        );
+        let look = format!("class=\"{}\" fill=\"currentColor\"", bar.colour);
+        let (top, high) = (y + height * row as f64, (height * 0.8).max(0.5));
+        let (top, high) = (format!("{top:.2}"), format!("{high:.2}"));
+        svg.rect(&look, [&t(from), &top, &t((to - from).max(0.5)), &high]);
     }
     Ok(foot + TICKS)
 }
@@ -169,12 +141,8 @@ fn variant_at(
 fn legend(svg: &mut String, top: f64) {
     for (at, (colour, meaning)) in COLOURS.iter().enumerate() {
         let (x, y) = (12.0 + 230.0 * (at % 2) as f64, top + 16.0 * (at / 2) as f64);
-        let _ = write!(
-            svg,
-            "<rect class=\"{colour}\" fill=\"currentColor\" x=\"{x}\" y=\"{:.1}\" width=\"24\" \
-             height=\"6\"/><text x=\"{}\" y=\"{y:.1}\">{meaning}</text>",
-            y - 6.0,
-            x + 30.0
-        );
+        let look = format!("class=\"{colour}\" fill=\"currentColor\"");
+        svg.rect(&look, [&x, &t(y - 6.0), &24, &6]);
+        svg.text("", x + 30.0, t(y), "", meaning);
     }
 }

@@ -10,120 +10,93 @@
 //! there are none the page says so.
 
 use super::changes::changes;
-use super::measures::{COLUMNS, FIGURES, Figure, SHOWN, asked_for};
-use std::fmt::Write;
-
-use super::Variant;
-use super::number::{change, count, percent, ratio, time};
-use super::page::{details, end, escape, note, section, table, term};
-use super::series::{colour, swatch};
+use super::measures::{COLUMNS, Measure, SHOWN, asked_for, usual};
+use super::number::{self, change, count, percent, ratio, time};
+use super::page::{escape, term};
+use super::series::colour;
+use super::{Variant, trees};
 use crate::model::{Difference, FEW, IntervalKind, Noise};
+use crate::render::document::{Block, details, empty, note, row, section, table};
+use crate::render::words::words;
 use crate::statistics::censoring::{BY_FLOWS, BY_TIME, ENOUGH, shown};
-use crate::statistics::shows::{Column, is_usual};
+use crate::statistics::shows::is_usual;
 
 /// The section.
-pub(crate) fn verdict(page: &mut String, variants: &[Variant]) {
-    let (is_given, columns) = super::shown_columns(variants);
-    let trees: Vec<_> = variants.iter().map(|variant| &variant.result.statistics).collect();
-    let columns = if is_given || !is_usual(&trees) { columns } else { Vec::new() };
-    let paths: Vec<Vec<&str>> = columns.iter().map(Column::at).collect();
-    let names: Vec<String> = columns.iter().map(|column| escape(&column.caption)).collect();
-    let asked_for = asked_for(&columns, &names, &paths);
+pub(crate) fn verdict(variants: &[Variant]) -> Block {
+    let (is_given, mut columns) = super::shown_columns(variants);
+    columns.retain(|_| is_given || !is_usual(&trees(variants)));
+    let mut measures = asked_for(&columns);
     // A figure that is asked for is not named twice.
-    let others =
-        FIGURES.iter().filter(|figure| !paths.iter().any(|path| path.as_slice() == figure.path));
-    let figures: Vec<&Figure<'_>> =
-        asked_for.iter().chain(others).filter(|figure| figure.is_told(variants)).collect();
-    section(page, "verdict", if variants.len() < 2 { "Key figures" } else { "Verdict" });
+    let is_new = |it: &Measure<'_>| measures.iter().all(|asked| asked.path != it.path);
+    let others: Vec<_> = usual().into_iter().filter(is_new).collect();
+    measures.extend(others);
+    measures.retain(|measure| measure.is_shown(variants));
     if variants.len() < 2 {
-        tiles(page, &figures, variants);
-        open_at_the_end(page, variants);
-        return end(page);
+        let mut blocks = tiles(&measures, variants);
+        blocks.extend(open_at_the_end(variants));
+        return section("verdict", "Key figures", blocks);
     }
-    let best: Vec<Option<usize>> = figures.iter().map(|figure| figure.best(variants)).collect();
-    lead(page, &figures, &best, variants);
-    let is_narrow = variants.len() <= NARROW;
-    page.push_str(if is_narrow { "<div class=\"split\">\n" } else { "" });
-    matrix(page, &figures, &best, variants);
-    changes(page, &figures, variants);
-    page.push_str(if is_narrow { "</div>\n" } else { "" });
-    if figures.iter().any(|figure| figure.group == SHOWN) {
-        note(page, POOLED);
+    let best: Vec<Option<usize>> = measures.iter().map(|it| it.best(variants)).collect();
+    let mut blocks = vec![lead(&measures, &best, variants)];
+    blocks.extend(open_at_the_end(variants));
+    let mut both = matrix(&measures, &best, variants);
+    both.extend(changes(&measures, variants));
+    match variants.len() <= NARROW {
+        true => blocks.push(Block::Split(both)),
+        false => blocks.append(&mut both),
     }
-    legend_of_marks(page, variants);
-    end(page);
+    blocks.extend(measures.iter().any(|it| it.group == SHOWN).then(|| note(words("pooled", &[]))));
+    blocks.push(note(legend_of_marks(variants)));
+    section("verdict", "Verdict", blocks)
 }
 
 /// Variants whose table has room for a chart beside it.
 const NARROW: usize = 3;
 
-/// The note that names the figures of the terminal.
-const POOLED: &str = "Rows below <i>Shown</i> are the columns of the terminal's table, by class. \
-                      Rows below <i>Queries</i> and <i>Flows</i> pool the classes of traffic.";
-
 /// The figures of a single run.
-fn tiles(page: &mut String, figures: &[&Figure<'_>], variants: &[Variant]) {
-    let mut group = "";
-    for figure in figures {
-        if figure.group != group {
-            page.push_str(if group.is_empty() { "" } else { "</dl>\n" });
-            let _ = write!(page, "<h3>{}</h3>\n<dl class=\"tiles\">", figure.group);
-            group = figure.group;
-        }
-        let value = variants.first().map_or(String::new(), |variant| figure.text(variant));
-        let _ =
-            write!(page, "<div><dt>{}</dt><dd>{value}</dd></div>", term(figure.name, figure.term));
+fn tiles(measures: &[Measure<'_>], variants: &[Variant]) -> Vec<Block> {
+    let pair = |it: &Measure<'_>| {
+        let value = variants.first().map_or(String::new(), |variant| it.text(variant));
+        [term(&it.markup(), it.term), value]
+    };
+    let group = |all: &[Measure<'_>]| {
+        let pairs = all.iter().map(pair).collect();
+        [Block::Heading(all[0].group.into()), Block::Pairs { class: "tiles", pairs }]
+    };
+    match measures {
+        [] => vec![empty("Nothing was measured.")],
+        all => all.chunk_by(|a, b| a.group == b.group).flat_map(group).collect(),
     }
-    page.push_str(if group.is_empty() {
-        "<p class=\"empty\">Nothing was measured.</p>\n"
-    } else {
-        "</dl>\n"
-    });
 }
 
 /// One sentence on who wins, and by how much.
-fn lead(page: &mut String, figures: &[&Figure<'_>], best: &[Option<usize>], variants: &[Variant]) {
-    let wins: Vec<usize> = (0..variants.len())
-        .map(|at| best.iter().filter(|best| **best == Some(at)).count())
-        .collect();
-    let most = wins.iter().copied().max().unwrap_or(0);
+fn lead(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) -> Block {
+    let wins = |at: usize| best.iter().filter(|best| **best == Some(at)).count();
+    let most = (0..variants.len()).map(wins).max().unwrap_or(0);
     if most == 0 {
-        let _ = writeln!(page, "<p class=\"lead\">{}</p>", no_winner(figures, variants));
-        return open_at_the_end(page, variants);
+        return Block::Paragraph { class: "lead", text: no_winner(measures, variants) };
     }
-    let judged = figures.iter().filter(|figure| figure.less_is_better.is_some()).count();
-    let leaders: Vec<usize> = (0..variants.len()).filter(|&at| wins[at] == most).collect();
-    let names: Vec<String> = leaders
-        .iter()
-        .map(|&at| format!("<b>{}</b>", escape(&variants[at].result.variant)))
-        .collect();
+    let judged = measures.iter().filter(|it| it.less_is_better.is_some()).count();
+    let leaders: Vec<usize> = (0..variants.len()).filter(|&at| wins(at) == most).collect();
+    let names: Vec<String> =
+        leaders.iter().map(|&at| format!("<b>{}</b>", variants[at].name())).collect();
     let verb = if leaders.len() == 1 { "is best" } else { "are each best" };
-    let _ = write!(
-        page,
-        "<p class=\"lead\">{} {verb}, beyond the noise, in {most} of {judged} figures",
-        names.join(" and ")
-    );
+    let names = names.join(" and ");
+    let mut text = format!("{names} {verb}, beyond the noise, in {most} of {judged} figures");
     if let [leader] = leaders.as_slice()
         && *leader > 0
     {
-        let of = |figure: &&Figure<'_>| {
-            let difference =
-                figure.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
-            Some(format!("{} {}", figure.name, change(Some(difference.relative?))))
+        let of = |it: &Measure<'_>| {
+            let found = it.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
+            Some(format!("{} {}", it.markup(), change(Some(found.relative?))))
         };
         let told: Vec<String> =
-            leading(figures).into_iter().filter_map(|figure| of(&figure)).take(LEADING).collect();
+            leading(measures).into_iter().filter_map(of).take(LEADING).collect();
         if !told.is_empty() {
-            let _ = write!(
-                page,
-                "; against {}: {}",
-                escape(&variants[0].result.variant),
-                told.join(", ")
-            );
+            text += &format!("; against {}: {}", variants[0].name(), told.join(", "));
         }
     }
-    page.push_str(".</p>\n");
-    open_at_the_end(page, variants);
+    Block::Paragraph { class: "lead", text: text + "." }
 }
 
 /// Figures that the first sentence names at most.
@@ -131,46 +104,34 @@ const LEADING: usize = 3;
 
 /// The figures that the first sentence may name: those of the terminal's table, where it has its
 /// own, since the usual ones pool the classes of traffic.
-fn leading<'f, 'a>(figures: &[&'f Figure<'a>]) -> Vec<&'f Figure<'a>> {
-    if figures.iter().any(|figure| figure.group == SHOWN) {
-        return figures.iter().copied().filter(|figure| figure.group == SHOWN).collect();
+fn leading<'f, 'a>(measures: &'f [Measure<'a>]) -> Vec<&'f Measure<'a>> {
+    if measures.iter().any(|it| it.group == SHOWN) {
+        return measures.iter().filter(|it| it.group == SHOWN).collect();
     }
-    let of = |name: &str| figures.iter().copied().find(|figure| figure.name == name);
+    let of = |name: &str| measures.iter().find(|it| it.name == name);
     ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect()
 }
 
 /// Why nobody is called best.
-fn no_winner(figures: &[&Figure<'_>], variants: &[Variant]) -> String {
-    let differences = || {
-        let of =
-            |at: usize| figures.iter().filter_map(move |figure| figure.difference(variants, at));
-        (1..variants.len()).flat_map(of)
-    };
+fn no_winner(measures: &[Measure<'_>], variants: &[Variant]) -> String {
+    let of = |at: usize| measures.iter().filter_map(move |it| it.difference(variants, at));
+    let differences = || (1..variants.len()).flat_map(of);
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).min().unwrap_or(0);
     let is_none =
         |d: Difference| d.mean == Some(0.0) && matches!(d.noise, Noise::Identical | Noise::Unknown);
-    if differences().all(is_none) {
-        return "The variants do not differ in any figure.".into();
-    }
-    match seeds {
-        0 | 1 => "One seed cannot tell a difference from noise, so no variant is called best: \
-                  compare with --seeds 1..10."
-            .into(),
-        n if n < FEW => format!(
-            "{n} seeds are too few to tell a difference from noise, so no variant is called best: \
-             compare with --seeds 1..10."
-        ),
-        n if differences().all(|difference| difference.noise == Noise::Identical) => format!(
-            "All {n} seeds gave identical numbers: they vary nothing that could tell a difference \
-             from noise, so no variant is called best."
-        ),
-        _ => "No variant is best in any figure by more than noise.".into(),
-    }
+    let why = match seeds {
+        _ if differences().all(is_none) => "no-difference",
+        0 | 1 => "one-seed",
+        n if n < FEW => "few-seeds",
+        _ if differences().all(|it| it.noise == Noise::Identical) => "identical-seeds",
+        _ => "no-winner",
+    };
+    words(why, &[&seeds.to_string()])
 }
 
 /// Means and percentiles of the completed flatter who completes less: where classes did not
 /// complete, that is said.
-fn open_at_the_end(page: &mut String, variants: &[Variant]) {
+fn open_at_the_end(variants: &[Variant]) -> Option<Block> {
     let kinds = [
         ("queries", ["qct_us", "completed_fraction"].as_slice()),
         ("flows", &["fct_us", "all", "completed_fraction"]),
@@ -179,98 +140,70 @@ fn open_at_the_end(page: &mut String, variants: &[Variant]) {
     ];
     let mut uneven = false;
     let mut of = |(what, path): (&str, &[&str])| {
-        let shares: Vec<f64> = variants.iter().filter_map(|variant| variant.number(path)).collect();
-        let (least, most) = (
-            shares.iter().copied().min_by(f64::total_cmp)?,
-            shares.iter().copied().max_by(f64::total_cmp)?,
-        );
+        let shares = variants.iter().filter_map(|variant| variant.number(path));
+        let (least, most) = number::extent(shares)?;
         uneven |= most - least > 0.01;
         let [low, high] = [least, most].map(|share| percent(Some(share)));
         let range = if low == high { low } else { format!("{low} to {high}") };
         (least < ENOUGH).then(|| format!("{range} of the {what}"))
     };
     let told: Vec<String> = kinds.into_iter().filter_map(&mut of).collect();
-    if told.is_empty() {
-        return;
-    }
     let says = |text: &&str| {
         variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)))
     };
     let repair = [BY_FLOWS, BY_TIME].into_iter().find(says);
+    let repair = repair.map_or(String::new(), |text| format!(" {text}."));
     let title = if uneven { "Unequal completion" } else { "Not all completed" };
     let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
-    let _ = writeln!(
-        page,
-        "<p class=\"caution\"><b>{title}.</b> {who} {} by the end. Means and percentiles of the \
-         completed leave out what was still open, often the slowest: they flatter whoever leaves \
-         most open. ≥ is a bound, in which what was open counts with its age.{}</p>",
-        told.join(", "),
-        repair.map_or(String::new(), |text| format!(" {text}."))
-    );
+    let text = words("open", &[title, who, &told.join(", "), &repair]);
+    (!told.is_empty()).then_some(Block::Paragraph { class: "caution", text })
 }
 
 /// The table: a row a figure, or a row a variant where there are many, with as many figures beside
 /// each other as a screen has room for.
-fn matrix(
-    page: &mut String,
-    figures: &[&Figure<'_>],
-    best: &[Option<usize>],
-    variants: &[Variant],
-) {
-    let wins = |at: usize| {
-        let n = best.iter().filter(|best| **best == Some(at)).count();
-        if n == 0 { String::new() } else { format!("<small>best in {n}</small>") }
+fn matrix(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) -> Vec<Block> {
+    let name = |at: usize| {
+        let wins = best.iter().filter(|best| **best == Some(at)).count();
+        let wins = if wins == 0 { String::new() } else { format!("<small>best in {wins}</small>") };
+        variants[at].marked(at) + &wins
     };
-    let name =
-        |at: usize| format!("{}{}{}", swatch(at), escape(&variants[at].result.variant), wins(at));
-    let cell =
-        |row: usize, at: usize| matrix_cell(figures[row], variants, best[row] == Some(at), at);
+    let cell = |of: usize, at: usize| matrix_cell(&measures[of], variants, best[of], at);
     if variants.len() <= COLUMNS {
-        let head: Vec<String> =
-            std::iter::once(String::new()).chain((0..variants.len()).map(name)).collect();
         let (mut rows, mut group) = (Vec::new(), "");
-        for (row, figure) in figures.iter().enumerate() {
-            if figure.group != group {
-                group = figure.group;
-                rows.push(vec![group.to_string()]);
-            }
-            let cells = (0..variants.len()).map(|at| cell(row, at));
-            rows.push(std::iter::once(term(figure.name, figure.term)).chain(cells).collect());
+        for (of, it) in measures.iter().enumerate() {
+            rows.extend((it.group != group).then(|| vec![it.group.to_string()]));
+            group = it.group;
+            let cells = (0..variants.len()).map(|at| cell(of, at));
+            rows.push(row(term(&it.markup(), it.term), cells));
         }
-        return table(page, "verdict", &head, &rows);
+        return vec![table("verdict", row("", (0..variants.len()).map(name)), rows)];
     }
-    let names = figures.iter().map(|figure| {
-        let prefix = if figure.name == "completed" { figure.group } else { "" };
-        term(format!("{prefix} {}", figure.name).trim(), figure.term)
-    });
-    let names: Vec<String> = names.collect();
-    for from in (0..figures.len()).step_by(COLUMNS) {
-        let block = from..figures.len().min(from + COLUMNS);
-        let own = names[block.clone()].iter().cloned();
-        let head: Vec<String> = std::iter::once("variant".to_string()).chain(own).collect();
-        let row = |at: usize| {
-            std::iter::once(name(at)).chain(block.clone().map(|row| cell(row, at))).collect()
-        };
-        table(page, "verdict", &head, &(0..variants.len()).map(row).collect::<Vec<_>>());
-    }
+    let head = |it: &Measure<'_>| {
+        let prefix = if it.name == "completed" { it.group } else { "" };
+        term(format!("{prefix} {}", it.markup()).trim(), it.term)
+    };
+    let block = |from: usize| {
+        let block = from..measures.len().min(from + COLUMNS);
+        let cells = |at: usize| row(name(at), block.clone().map(|of| cell(of, at)));
+        let head = row("variant", measures[block.clone()].iter().map(head));
+        table("verdict", head, (0..variants.len()).map(cells).collect())
+    };
+    (0..measures.len()).step_by(COLUMNS).map(block).collect()
 }
 
-fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usize) -> String {
-    let value = figure.text(&variants[at]);
-    let star = if is_best {
-        "<span class=\"star\" title=\"best, beyond the noise\">★</span>"
-    } else {
-        ""
+fn matrix_cell(of: &Measure<'_>, variants: &[Variant], best: Option<usize>, at: usize) -> String {
+    let value = of.text(&variants[at]);
+    let (star, class) = match best == Some(at) {
+        true => ("<span class=\"star\" title=\"best, beyond the noise\">★</span>", " best"),
+        false => ("", ""),
     };
-    let class = if is_best { " best" } else { "" };
-    let Some(difference) = figure.difference(variants, at) else {
+    let Some(difference) = of.difference(variants, at) else {
         return format!("<td class=\"{}\">{star}{value}</td>", class.trim());
     };
-    let better =
-        figure.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
-    let unchanged = difference.mean == Some(0.0);
+    let better = of.less_is_better.zip(difference.mean).map(|(less, mean)| (mean < 0.0) == less);
+    let is_same = difference.mean == Some(0.0);
     let tone = match (difference.noise, better) {
-        _ if unchanged => "same",
+        _ if is_same => "same",
         (Noise::Within | Noise::Open, _) => "within",
         (Noise::Identical, _) => "same",
         (Noise::Beyond, Some(true)) => "better",
@@ -279,137 +212,79 @@ fn matrix_cell(figure: &Figure<'_>, variants: &[Variant], is_best: bool, at: usi
         (Noise::Agreed | Noise::Unknown, Some(false)) => "maybe-worse",
         (_, None) => "same",
     };
-    let text = if unchanged { "=".to_string() } else { change(difference.relative) };
-    let sign = match difference.noise {
-        _ if unchanged => "",
-        Noise::Within => "≈ ",
-        Noise::Open => "? ",
-        _ => "",
+    let text = match difference.noise {
+        _ if is_same => "=".to_string(),
+        Noise::Within => format!("≈ {}", change(difference.relative)),
+        Noise::Open => format!("? {}", change(difference.relative)),
+        _ => change(difference.relative),
     };
-    let ends =
-        difference.interval.zip(difference.interval_kind).map(|([low, high], kind)| match kind {
-            IntervalKind::Identical => {
-                format!("difference {}, {}", signed(figure.form, low), kind.words())
-            }
-            _ => format!(
-                "difference {} to {}, {}",
-                signed(figure.form, low),
-                signed(figure.form, high),
-                kind.words()
-            ),
-        });
-    let title = ends.map_or(String::new(), |ends| format!(" title=\"{ends}\""));
-    format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{sign}{text}</small></td>")
-}
-
-/// With its sign: forms are made for what is not negative.
-fn signed(form: fn(Option<f64>) -> String, value: f64) -> String {
-    let sign = if value < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", form(Some(value.abs())))
+    let signed = |value| number::signed(value, |size| number::of(of.form, Some(size)));
+    let kind = difference.interval.zip(difference.interval_kind);
+    let title = kind.map_or(String::new(), |(ends, kind)| {
+        let ends = match kind {
+            IntervalKind::Identical => signed(ends[0]),
+            _ => number::ends(Some(ends), signed),
+        };
+        format!(" title=\"difference {ends}, {}\"", kind.words())
+    });
+    format!("<td class=\"{tone}{class}\"{title}>{star}{value}<small>{text}</small></td>")
 }
 
 /// The meaning of stars, tints and signs, in the words of what there is.
-fn legend_of_marks(page: &mut String, variants: &[Variant]) {
+fn legend_of_marks(variants: &[Variant]) -> String {
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).max().unwrap_or(0);
-    let first =
-        format!("<span class=\"{}\">{}</span>", colour(0), escape(&variants[0].result.variant));
-    let noises: Vec<Noise> = (1..variants.len())
-        .flat_map(|at| {
-            FIGURES.iter().filter_map(move |figure| Some(figure.difference(variants, at)?.noise))
-        })
-        .collect();
-    let has = |noise: Noise| noises.contains(&noise);
-    let means = format!(
-        "Means over {seeds} seeds; below each, its change against {first}, paired by seed."
-    );
-    let (better, worse) =
-        ("<span class=\"key better\">better</span>", "<span class=\"key worse\">worse</span>");
-    let (perhaps_better, perhaps_worse) =
-        (better.replace("key ", "key maybe-"), worse.replace("key ", "key maybe-"));
-    let mut text = if seeds < 2 {
-        format!(
-            "Below each number is its change against {first}. One seed cannot tell \
-             {perhaps_better} and {perhaps_worse} from noise: compare with --seeds 1..10."
-        )
-    } else if seeds >= FEW {
-        format!(
-            "{means} {better} and {worse} are beyond the noise: the 95 % interval of the paired \
-             difference excludes zero (without any difference, one in 20 would be marked). ≈ and \
-             hollow marks are within it. ★ is the best of a row and apart from every other, \
-             beyond the noise. Lines in the chart are the intervals."
-        )
-    } else {
-        format!(
-            "{means} {perhaps_better} and {perhaps_worse}: all seeds agree on the sign, which \
-             happens by chance one time in {}; fewer than {FEW} seeds are too few for 95 % \
-             intervals, so compare with --seeds 1..10. ≈ and hollow marks: the seeds disagree. \
-             Lines in the chart are the range of the seeds' differences.",
-            1u64 << (seeds - 1).min(60)
-        )
+    let first = format!("<span class=\"{}\">{}</span>", colour(0), variants[0].name());
+    let has = |noise: Noise| {
+        let measures = usual();
+        let is_so = |at| measures.iter().filter_map(move |it| it.difference(variants, at));
+        (1..variants.len()).flat_map(is_so).any(|it| it.noise == noise)
     };
-    if has(Noise::Identical) {
-        text.push_str(
-            " A change without a tint is the same in every seed: the seeds' draws do not change \
-             it, so it is exact for these flows, and may be another for others.",
-        );
+    let n = seeds.to_string();
+    let mut text = match seeds {
+        0 | 1 => words("marks-of-one", &[&first]),
+        _ if seeds >= FEW => words("marks", &[&n, &first]),
+        _ => {
+            let odds = (1u64 << (seeds - 1).min(60)).to_string();
+            words("marks-of-few", &[&n, &first, &odds, &FEW.to_string()])
+        }
+    };
+    for (noise, name) in [(Noise::Identical, "mark-identical"), (Noise::Open, "mark-open")] {
+        if has(noise) {
+            text += &format!(" {}", words(name, &[]));
+        }
     }
-    if has(Noise::Open) {
-        text.push_str(" ? says that what was open at the end could undo a difference.");
-    }
-    note(page, &text);
+    text
 }
 
 /// All percentiles of all classes, on demand.
-pub(crate) fn classes(page: &mut String, variants: &[Variant]) {
-    const FIELDS: [(&str, &str); 8] = [
-        ("mean", "mean"),
-        ("mean, open at horizon", "mean_restricted"),
-        ("p50", "p50"),
-        ("p90", "p90"),
-        ("p95", "p95"),
-        ("p99", "p99"),
-        ("p99.9", "p999"),
-        ("max", "max"),
-    ];
+pub(crate) fn classes(variants: &[Variant]) -> Block {
+    const TIMES: [&str; 8] = ["mean", "mean_restricted", "p50", "p90", "p95", "p99", "p999", "max"];
     const SLOWDOWNS: [&str; 5] = ["p50", "p90", "p95", "p99", "p999"];
-    let mut head: Vec<String> = ["", "flows", "open", "completed"].map(String::from).to_vec();
-    head.extend(FIELDS.map(|(name, _)| format!("FCT {name}")));
-    head.extend(SLOWDOWNS.map(|name| format!("slowdown {}", name.replace("999", "99.9"))));
     let mut rows = Vec::new();
+    let several = variants.len() > 1;
     for class in super::keys(variants, &["fct_us"]) {
-        if variants.len() > 1 {
-            rows.push(vec![escape(&class)]);
-        }
+        rows.extend(several.then(|| vec![escape(&class)]));
         for (at, variant) in variants.iter().enumerate() {
-            let statistics = &variant.result.statistics;
             let of = |field: &str| variant.number(&["fct_us", &class, field]);
-            let name = if variants.len() > 1 {
-                swatch(at) + &escape(&variant.result.variant)
-            } else {
-                escape(&class)
+            let shown = |of: &str, field: &str| {
+                let form = if of == "fct_us" { time } else { ratio };
+                shown(&variant.result.statistics, &[of, &class, field]).text(form)
             };
-            let mut row = vec![
-                name,
-                count(of("count")),
-                count(of("unfinished")),
-                percent(of("completed_fraction")),
-            ];
-            row.extend(
-                FIELDS.map(|(_, field)| shown(statistics, &["fct_us", &class, field]).text(time)),
-            );
-            row.extend(
-                SLOWDOWNS.map(|field| shown(statistics, &["slowdown", &class, field]).text(ratio)),
-            );
+            let name = if several { variant.marked(at) } else { escape(&class) };
+            let counts = ["count", "unfinished"].map(|field| count(of(field)));
+            let mut row = row(name, counts.into_iter().chain([percent(of("completed_fraction"))]));
+            row.extend(TIMES.map(|field| shown("fct_us", field)));
+            row.extend(SLOWDOWNS.map(|field| shown("slowdown", field)));
             rows.push(row);
         }
     }
     let seeds = variants.first().map_or(1, |variant| variant.result.seeds.len());
-    let what = if seeds > 1 {
-        "All classes and percentiles (means over the seeds)"
-    } else {
-        "All classes and percentiles"
-    };
-    details(page, what, |page| table(page, "", &head, &rows));
+    let over = if seeds > 1 { " (means over the seeds)" } else { "" };
+    let head = "|flows|open|completed|FCT mean|FCT mean, open at horizon|FCT p50|FCT p90|FCT p95|\
+                FCT p99|FCT p99.9|FCT max|slowdown p50|slowdown p90|slowdown p95|slowdown p99|\
+                slowdown p99.9";
+    let title = format!("All classes and percentiles{over}");
+    details(&title, vec![table("", head, rows)])
 }
 
 #[cfg(test)]
@@ -464,9 +339,7 @@ mod tests {
     }
 
     fn page(p99s: &[(&[f64], bool)]) -> String {
-        let mut page = String::new();
-        verdict(&mut page, &variants(p99s));
-        page
+        super::super::page::markup(&verdict(&variants(p99s)))
     }
 
     const LOW: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 2.5, 1.5, 3.5, 2.0];
@@ -520,14 +393,13 @@ mod tests {
 
     #[test]
     fn first_sentence_names_the_figures_of_the_terminals_table() {
-        let usual: Vec<&Figure<'_>> = FIGURES.iter().collect();
-        let names = |figures: &[&Figure<'_>]| -> Vec<String> {
-            leading(figures).iter().map(|figure| figure.name.to_string()).collect()
+        let names = |measures: &[Measure<'_>]| -> Vec<String> {
+            leading(measures).iter().map(|measure| measure.name.to_string()).collect()
         };
-        assert_eq!(names(&usual), ["QCT p99", "mice p99", "elephants p50"]);
-        let path = ["qct_by_class_us", "gets", "p99"];
-        let gets = Figure { group: SHOWN, name: "gets QCT p99", path: &path, ..FIGURES[5] };
-        let with: Vec<&Figure<'_>> = [&gets].into_iter().chain(FIGURES.iter()).collect();
+        assert_eq!(names(&usual()), ["QCT p99", "mice p99", "elephants p50"]);
+        let path = vec!["qct_by_class_us", "gets", "p99"];
+        let gets = Measure { group: SHOWN, name: "gets QCT p99".into(), path, ..usual().remove(5) };
+        let with: Vec<Measure<'_>> = [gets].into_iter().chain(usual()).collect();
         assert_eq!(names(&with), ["gets QCT p99"], "the pooled QCT is of all classes");
 
         let mut shown = variants(&[(&HIGH, false), (&LOW, false)]);
@@ -537,14 +409,10 @@ mod tests {
             crate::statistics::compare::show(&mut of, &asked);
             [variant.result] = of;
         }
-        let text = |variants: &[Variant]| {
-            let mut page = String::new();
-            verdict(&mut page, variants);
-            page
-        };
-        assert!(text(&shown).contains(POOLED), "{}", text(&shown));
+        let text = |variants: &[Variant]| super::super::page::markup(&verdict(variants));
+        assert!(text(&shown).contains("pool the classes"), "{}", text(&shown));
         assert!(text(&shown).contains("against first: mice: FCT p99 "), "{}", text(&shown));
-        assert!(!page(&[(&HIGH, false), (&LOW, false)]).contains(POOLED));
+        assert!(!page(&[(&HIGH, false), (&LOW, false)]).contains("pool the classes"));
     }
 
     #[test]

@@ -1,14 +1,11 @@
 //! Rows of numbers above rows of differences, in as many blocks as the width asks for.
 
 use crate::model::{Difference, Estimate, FEW, Noise, Tree};
-use crate::render::format::{NONE, change};
+use crate::render::format::{NONE, change, percent};
 use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
-use crate::statistics::censoring::difference_of;
+use crate::render::words::words;
+use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::shows::{Column, Form};
-
-/// The meaning of `≥` in tables.
-pub(crate) const AT_LEAST: &str =
-    "at least: what was open at the end counts with its age, and takes longer";
 
 /// Which marks a table has.
 #[derive(Default)]
@@ -31,83 +28,155 @@ impl Marks {
 
     /// The meaning of its marks.
     pub fn legend(&self, seeds: usize) -> Vec<String> {
-        let mut lines = Vec::new();
-        let meanings = [
-            (
-                '*',
-                "beyond the noise: the 95 % interval of the paired difference excludes zero \
-                 (without any difference, one figure in 20 is marked)",
-            ),
-            ('~', "all seeds agree on the sign, but they are too few for a 95 % interval"),
-            (
-                '=',
-                "the same in every seed: the seeds' draws do not change it, so it is exact for \
-                 these flows, and may be another for others",
-            ),
-            ('?', "what was open at the end could undo it"),
-        ];
-        for (mark, meaning) in meanings {
-            if self.0.contains(&mark) {
-                lines.extend(wrapped(&mark.to_string(), meaning));
+        let marks = [('*', "beyond"), ('~', "agreed"), ('=', "identical"), ('?', "undone")];
+        let there = marks.into_iter().filter(|(mark, _)| self.0.contains(mark));
+        let mut lines: Vec<String> =
+            there.flat_map(|(mark, name)| wrapped(&mark.to_string(), &words(name, &[]))).collect();
+        let note = match seeds {
+            0 | 1 => words("note-one-seed", &[]),
+            _ if seeds < FEW => {
+                let odds = (1u32 << (seeds - 1)).to_string();
+                words("note-few-seeds", &[&seeds.to_string(), &odds, &FEW.to_string()])
             }
-        }
-        if seeds < 2 {
-            let text =
-                "one seed: it cannot separate a difference from noise; run more with --seeds 1..10";
-            lines.extend(wrapped("note", text));
-        } else if seeds < FEW {
-            let odds = 1u32 << (seeds - 1);
-            let text = format!(
-                "{seeds} seeds are few: they all agree by chance one time in {odds}; from {FEW} \
-                 on, say --seeds 1..10, differences get 95 % intervals (bootstrap over seeds)"
-            );
-            lines.extend(wrapped("note", &text));
-        } else if !self.0.is_empty() && self.0.iter().all(|mark| *mark == '=') {
-            let text = "the seeds change nothing: each difference is that of these very flows";
-            lines.extend(wrapped("note", text));
-        } else if !self.0.contains(&'*') {
-            lines.extend(wrapped(
-                "note",
-                "no difference is beyond the noise (95 % intervals, bootstrap over seeds)",
-            ));
-        }
+            _ if !self.0.is_empty() && self.0.iter().all(|mark| *mark == '=') => {
+                words("note-identical", &[])
+            }
+            _ if !self.0.contains(&'*') => words("note-within", &[]),
+            _ => return lines,
+        };
+        lines.extend(wrapped("note", &note));
         lines
     }
 }
 
-/// Rows of values and of differences below them, and how many there are of values with their heads.
-pub(crate) type Rows = (Vec<Vec<String>>, usize);
+/// A table of numbers and of the differences between its rows.
+pub(crate) struct Table<'a> {
+    /// The head of the rows' names.
+    pub name: &'static str,
+    /// The heads of the first block's own columns.
+    pub heads: &'static [[&'static str; 2]],
+    pub rows: Vec<Row<'a>>,
+    /// Above the differences.
+    pub title: String,
+    /// Whether half of its interval stands beside a number that has one.
+    pub has_spread: bool,
+    /// Whether a row of halves stands below the only one.
+    pub has_halves: bool,
+}
 
-/// A table of these columns, in as many blocks as the width asks for. `title` stands above the
-/// differences.
-pub(crate) fn blocks(
-    columns: &[Column],
-    title: &str,
-    marks: &mut Marks,
-    rows: &dyn Fn(&[Column], bool, &mut Marks) -> Rows,
-) -> Vec<String> {
-    let (mut lines, mut left, mut is_first) = (Vec::new(), columns, true);
-    while is_first || !left.is_empty() {
-        let mut count = left.len();
-        while count > 1 && !fits(&rows(&left[..count], is_first, &mut Marks::default()).0) {
-            count -= 1;
+/// A row, with the first block's own cells.
+pub(crate) struct Row<'a> {
+    pub name: String,
+    pub cells: Vec<String>,
+    pub statistics: Option<&'a Tree<Estimate>>,
+    pub against: Option<Against<'a>>,
+}
+
+/// The row's difference to another one, with the first block's own cells and what they are marked
+/// by.
+pub(crate) struct Against<'a> {
+    pub first: &'a Tree<Estimate>,
+    pub differences: &'a Tree<Difference>,
+    pub cells: Vec<(String, Option<&'a Difference>)>,
+}
+
+impl Table<'_> {
+    /// Of these columns, in as many blocks as the width asks for.
+    pub fn lines(&self, columns: &[Column], marks: &mut Marks) -> Vec<String> {
+        let (mut lines, mut left, mut is_first) = (Vec::new(), columns, true);
+        while is_first || !left.is_empty() {
+            let fits = |count: &usize| {
+                let columns = &left[..*count];
+                let values = self.values(columns, is_first).into_iter();
+                let differences = self.differences(columns, is_first, &mut Marks::default());
+                *count <= 1 || fits(&values.chain(differences).collect::<Vec<_>>())
+            };
+            let count = (0..=left.len()).rev().find(fits).unwrap_or(0);
+            let (block, rest) = left.split_at(count);
+            let mut own = Marks::default();
+            let mut rows = self.values(block, is_first);
+            let values = rows.len();
+            rows.extend(self.differences(block, is_first, &mut own));
+            line_up(&mut rows, values, &own);
+            let mut text = fitted(rows);
+            if text.len() > values {
+                text.insert(values, self.title.clone());
+            }
+            if !is_first {
+                lines.push(String::new());
+            }
+            lines.extend(text);
+            marks.0.extend(own.0);
+            (left, is_first) = (rest, false);
         }
-        let (block, rest) = left.split_at(count);
-        let mut own = Marks::default();
-        let (mut rows, values) = rows(block, is_first, &mut own);
-        line_up(&mut rows, values, &own);
-        let mut text = fitted(rows);
-        if text.len() > values {
-            text.insert(values, title.to_string());
-        }
-        if !is_first {
-            lines.push(String::new());
-        }
-        lines.extend(text);
-        marks.0.extend(own.0);
-        (left, is_first) = (rest, false);
+        lines
     }
-    lines
+
+    /// A cell a column, and one more where its spread is shown.
+    fn cells(
+        &self,
+        columns: &[Column],
+        mut cell: impl FnMut(&Column) -> String,
+        spread: impl Fn(&Column) -> String,
+    ) -> Vec<String> {
+        let mut cells = Vec::new();
+        for column in columns {
+            cells.push(cell(column));
+            cells.extend((self.has_spread && column.form.has_spread()).then(|| spread(column)));
+        }
+        cells
+    }
+
+    /// Two rows of heads, and the rows of numbers.
+    fn values(&self, columns: &[Column], is_first: bool) -> Vec<Vec<String>> {
+        let row = |name: &str, first: Vec<String>, cells: Vec<String>| {
+            let first = first.into_iter().filter(|_| is_first);
+            std::iter::once(name.to_string()).chain(first).chain(cells).collect()
+        };
+        let head = |line: usize| {
+            let first = self.heads.iter().map(|head| head[line].to_string()).collect();
+            let spread = |_: &Column| ["", "±"][line].to_string();
+            let cells = self.cells(columns, |column| column.head[line].clone(), spread);
+            row(["", self.name][line], first, cells)
+        };
+        let mut rows = vec![head(0), head(1)];
+        for of in &self.rows {
+            let number = |column: &Column| {
+                let (tree, path) = (of.statistics, column.at());
+                let shown = tree.map(|tree| shown(tree, &path)).unwrap_or_default();
+                (shown.text(|value| column.form.text(value)), half(&shown.estimate, column.form))
+            };
+            let cells = self.cells(columns, |column| number(column).0, |column| number(column).1);
+            rows.push(row(&of.name, of.cells.clone(), cells));
+            if self.has_halves {
+                let halves = columns.iter().map(|column| number(column).1).collect();
+                rows.push(row("±", vec![String::new(); of.cells.len()], halves));
+            }
+        }
+        rows
+    }
+
+    fn differences(
+        &self,
+        columns: &[Column],
+        is_first: bool,
+        marks: &mut Marks,
+    ) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for of in &self.rows {
+            let (Some(own), Some(against)) = (of.statistics, &of.against) else { continue };
+            let Against { first, differences, cells } = against;
+            let mut row = vec![of.name.clone()];
+            for (text, difference) in cells.iter().filter(|_| is_first) {
+                row.push(format!("{text}{}", marks.of(*difference)));
+            }
+            let of = |column: &Column| difference_of(first, own, differences, &column.at());
+            let cell = |column: &Column| difference_cell(of(column), marks);
+            row.extend(self.cells(columns, cell, |column| half_of(of(column))));
+            rows.push(row);
+        }
+        rows
+    }
 }
 
 /// Whether rows have room, if need be with names cut short.
@@ -124,10 +193,8 @@ fn line_up(rows: &mut [Vec<String>], values: usize, marks: &Marks) {
         below.iter_mut().flatten().for_each(|cell| cell.truncate(cell.trim_end().len()));
         return;
     }
-    let blank = |rows: &mut [Vec<String>]| {
-        rows.iter_mut().for_each(|row| row.iter_mut().skip(1).for_each(|cell| cell.push(' ')));
-    };
-    blank(above);
+    let cells = above.iter_mut().flat_map(|row| row.iter_mut().skip(1));
+    cells.for_each(|cell| cell.push(' '));
     if narrowest(rows) > WIDTH {
         let (above, _) = rows.split_at_mut(values);
         above.iter_mut().flatten().for_each(|cell| cell.truncate(cell.trim_end().len()));
@@ -143,12 +210,7 @@ fn narrowest(rows: &[Vec<String>]) -> usize {
 }
 
 /// The change of a number between two, with its mark.
-pub(crate) fn difference_cell(
-    (first, own, differences): (&Tree<Estimate>, &Tree<Estimate>, &Tree<Difference>),
-    column: &Column,
-    marks: &mut Marks,
-) -> String {
-    let difference = difference_of(first, own, differences, &column.at());
+fn difference_cell(difference: Option<Difference>, marks: &mut Marks) -> String {
     // From nothing to something has no percentage; nothing to nothing is no change.
     let unchanged = difference.is_some_and(|d| d.mean == Some(0.0));
     let text = if unchanged { "0%".into() } else { change(difference.and_then(|d| d.relative)) };
@@ -156,6 +218,18 @@ pub(crate) fn difference_cell(
 }
 
 /// Half of the interval's width.
-pub(crate) fn half(estimate: &Estimate, form: Form) -> String {
+fn half(estimate: &Estimate, form: Form) -> String {
     estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
+}
+
+/// Half of the width of a difference's interval, as a share of what it is a difference to.
+fn half_of(difference: Option<Difference>) -> String {
+    let ends = difference.and_then(|difference| difference.relative_interval);
+    percent(ends.map(|[low, high]| (high - low) / 2.0))
+}
+
+/// The meaning of `≥`, if one of these has it.
+pub(crate) fn bounds(trees: &[&Tree<Estimate>], columns: &[Column]) -> Vec<String> {
+    let has = |tree: &&Tree<Estimate>| columns.iter().any(|it| shown(tree, &it.at()).at_least);
+    if trees.iter().any(has) { wrapped("\u{2265}", &words("bound", &[])) } else { Vec::new() }
 }

@@ -2,9 +2,10 @@
 
 use crate::model::{Difference, Estimate, FEW, Noise, Ordered, Tree, VariantResult, clean};
 use crate::render::format::{NONE, bytes, change, count, percent, ratio};
-use crate::render::text::blocks::{AT_LEAST, Marks, Rows, blocks, difference_cell, half};
+use crate::render::text::blocks::{Against, Marks, Row, Table, bounds};
 use crate::render::text::layout::{NAME, Warnings, distinct, fitted, without_prefix, wrapped};
-use crate::statistics::censoring::{difference_of, shown};
+use crate::render::words::words;
+use crate::statistics::censoring::{difference, shown};
 use crate::statistics::compare::grouped_warnings;
 use crate::statistics::shows::{Column, columns};
 
@@ -17,41 +18,52 @@ pub fn compare_table(results: &[VariantResult], warnings: Warnings) -> String {
     let Some(first) = results.first() else { return "no variants\n".into() };
     let trees: Vec<&Tree<Estimate>> = results.iter().map(|result| &result.statistics).collect();
     let names: Vec<String> = first.shows.iter().map(|(name, _)| name.to_string()).collect();
-    let columns = columns(&names, &trees);
+    let (columns, seeds) = (columns(&names, &trees), first.seeds.len());
     let mut marks = Marks::default();
-    let title = format!("\nDifference to {}, seed by seed:", clean(&first.variant));
     let (names, prefix) = without_prefix(results.iter().map(row_name).collect());
-    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
-        compare_rows(results, &names, block, is_first, marks)
+    let row = |(at, (result, name)): (usize, (&VariantResult, String))| Row {
+        name,
+        cells: vec![percent(result.statistics.share_of_flows())],
+        statistics: trees.get(at).copied(),
+        against: None,
     };
-    let mut lines = blocks(&columns, &title, &mut marks, &rows);
-    let seeds: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
-    let more = if first.seeds.len() > 12 { ", …" } else { "" };
-    let what = if first.seeds.len() == 1 { "seed" } else { "means over seeds" };
-    lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", seeds.join(", ")));
+    let mut rows: Vec<Row<'_>> = results.iter().zip(names).enumerate().map(row).collect();
+    for (row, result) in rows.iter_mut().zip(results).skip(1) {
+        let of = |differences| Against {
+            first: &first.statistics,
+            differences,
+            cells: vec![share_cell(first, result, differences)],
+        };
+        row.against = result.differences.as_ref().map(of);
+    }
+    let table = Table {
+        name: "variant",
+        heads: &[["flows", "done"]],
+        rows,
+        title: format!("\nDifference to {}, seed by seed:", clean(&first.variant)),
+        has_spread: false,
+        has_halves: results.len() == 1 && seeds > 1,
+    };
+    let mut lines = table.lines(&columns, &mut marks);
+    let some: Vec<String> = first.seeds.iter().take(12).map(u64::to_string).collect();
+    let more = if seeds > 12 { ", …" } else { "" };
+    let what = if seeds == 1 { "seed" } else { "means over seeds" };
+    lines.push(format!("\n{what} {}{more}; times are FCT unless QCT is said", some.join(", ")));
     if let Some(prefix) = prefix {
         lines.extend(wrapped("names", &format!("in the table are without their \"{prefix}\"")));
     }
-    let has_bounds = |result: &VariantResult| {
-        columns.iter().any(|column| shown(&result.statistics, &column.at()).at_least)
-    };
-    if results.iter().any(has_bounds) {
-        lines.extend(wrapped("\u{2265}", AT_LEAST));
-    }
+    lines.extend(bounds(&trees, &columns));
     if results.len() > 1 {
-        lines.extend(marks.legend(first.seeds.len()));
+        lines.extend(marks.legend(seeds));
         lines.extend(needed(results, &columns));
-    } else if first.seeds.len() > 1 {
-        let of = if first.seeds.len() < FEW { "range" } else { "95 % interval" };
-        lines.extend(wrapped("±", &format!("half of the {of} over {} seeds", first.seeds.len())));
+    } else if seeds > 1 {
+        let of = if seeds < FEW { "range" } else { "95 % interval" };
+        lines.extend(wrapped("±", &format!("half of the {of} over {seeds} seeds")));
     }
-    lines.extend(few(&trees, first.seeds.len(), &columns));
+    lines.extend(few(&trees, seeds, &columns));
     lines.extend(verdicts(results, &columns));
-    for result in results {
-        if result.status != crate::Status::Complete {
-            lines.push(format!("{}: {}", clean(&result.variant), result.status.name()));
-        }
-    }
+    let ended = results.iter().filter(|result| result.status != crate::Status::Complete);
+    lines.extend(ended.map(|it| format!("{}: {}", clean(&it.variant), it.status.name())));
     lines.extend(warnings.lines(&grouped_warnings(results)));
     lines.join("\n") + "\n"
 }
@@ -62,38 +74,30 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     let Some((first, others)) = results.split_first() else { return Vec::new() };
     let mut lines = Vec::new();
     for result in others {
-        let Some(differences) = &result.differences else { continue };
-        let (mut better, mut worse) = (Vec::new(), Vec::new());
-        for column in columns {
-            let (path, Some(less_is_better)) = (column.at(), column.less_is_better) else {
-                continue;
+        let of = |column: &Column| {
+            let (path, less_is_better) = (column.at(), column.less_is_better?);
+            let of = difference(first, result, &path).filter(|of| of.noise == Noise::Beyond)?;
+            let number = |of: &VariantResult| {
+                shown(&of.statistics, &path).text(|number| column.form.text(number))
             };
-            let of = difference_of(&first.statistics, &result.statistics, differences, &path);
-            let Some(of) = of.filter(|of| of.noise == Noise::Beyond) else { continue };
-            let Some(mean) = of.mean else { continue };
-            let number = |tree: &Tree<Estimate>| shown(tree, &path).text(|n| column.form.text(n));
-            let (was, is) = (number(&first.statistics), number(&result.statistics));
-            let text = format!("{} {was} → {is} ({})", clean(&column.caption), change_within(&of));
-            if (mean < 0.0) == less_is_better { better.push(text) } else { worse.push(text) }
-        }
-        let side = |name: &str, of: &[String]| {
-            (!of.is_empty()).then(|| format!("{name}: {}", of.join(", ")))
+            let (was, is, change) = (number(first), number(result), change_within(&of));
+            let text = format!("{} {was} → {is} ({change})", clean(&column.caption));
+            Some(((of.mean? < 0.0) == less_is_better, text))
         };
-        let sides: Vec<String> =
-            [side("better", &better), side("worse", &worse)].into_iter().flatten().collect();
+        let changes: Vec<(bool, String)> = columns.iter().filter_map(of).collect();
+        let sides = [("better", true), ("worse", false)].into_iter().filter_map(|(name, is)| {
+            let own = changes.iter().filter(|(is_better, _)| *is_better == is);
+            let own: Vec<&str> = own.map(|(_, text)| text.as_str()).collect();
+            (!own.is_empty()).then(|| format!("{name}: {}", own.join(", ")))
+        });
+        let sides: Vec<String> = sides.collect();
         if !sides.is_empty() {
             lines.extend(wrapped(&clean(&result.variant), &sides.join("; ")));
         }
     }
     if !lines.is_empty() {
-        lines.insert(
-            0,
-            format!(
-                "\nVerdict: changes from {} beyond the noise, with 95 % intervals over {} seeds",
-                clean(&first.variant),
-                first.seeds.len()
-            ),
-        );
+        let seeds = first.seeds.len().to_string();
+        lines.insert(0, format!("\n{}", words("verdict", &[&clean(&first.variant), &seeds])));
     }
     lines
 }
@@ -107,8 +111,8 @@ const MATTERS: f64 = 0.1;
 fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let seeds = |column: &Column, result: &VariantResult| {
-        let (path, differences) = (column.at(), result.differences.as_ref()?);
-        let of = difference_of(&first.statistics, &result.statistics, differences, &path)?;
+        let path = column.at();
+        let of = difference(first, result, &path)?;
         let ([low, high], base) = (of.interval?, shown(&first.statistics, &path).estimate.mean?);
         let is_measured = of.noise == Noise::Within && of.n >= FEW as u32 && base > 0.0;
         let needed = f64::from(of.n) * libm::pow((high - low) / 2.0 / (MATTERS * base), 2.0);
@@ -119,15 +123,13 @@ fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
         .iter()
         .filter(|column| column.form.has_spread() && too_few(&trees, column).is_none());
     let most = judged.filter_map(|column| {
-        let most =
-            others.iter().filter_map(|result| seeds(column, result)).max_by(f64::total_cmp)?;
-        Some(format!("{} seeds ({})", count(Some(two_digits(most))), clean(&column.caption)))
+        let all = others.iter().filter_map(|result| seeds(column, result));
+        let most = count(Some(two_digits(all.max_by(f64::total_cmp)?)));
+        Some(format!("{most} seeds ({})", clean(&column.caption)))
     });
     let most: Vec<String> = most.collect();
-    let text =
-        format!("at a first estimate a difference of {} % would need about", MATTERS * 100.0);
-    (!most.is_empty())
-        .then(|| wrapped("within", &format!("the noise: {text} {}", most.join(", "))).join("\n"))
+    let text = words("needed", &[&(MATTERS * 100.0).to_string(), &most.join(", ")]);
+    (!most.is_empty()).then(|| wrapped("within", &text).join("\n"))
 }
 
 /// Samples that a percentile takes: ten beyond it, or it is that of single ones. `None`: the key is
@@ -168,18 +170,12 @@ pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -
         return Vec::new();
     }
     let of = if seeds > 1 { " of a seed" } else { "" };
-    let rests = rests.join(", ");
-    let text = format!(
-        "{rests}{of}; a percentile takes ten beyond it: make runs, with a warm-up, some {} times \
-         as long before you add seeds",
-        if longer < 10.0 { tenths(longer) } else { count(Some(two_digits(longer))) }
-    );
-    wrapped("few", &text)
-}
-
-/// Rounded up to tenths.
-fn tenths(n: f64) -> String {
-    format!("{:.1}", libm::ceil(n * 10.0) / 10.0)
+    let times = match longer {
+        // Rounded up to tenths.
+        few if few < 10.0 => format!("{:.1}", libm::ceil(few * 10.0) / 10.0),
+        many => count(Some(two_digits(many))),
+    };
+    wrapped("few", &words("few", &[&rests.join(", "), of, &times]))
 }
 
 /// Rounded up to two digits.
@@ -192,59 +188,10 @@ fn two_digits(n: f64) -> f64 {
 /// neither.
 fn change_within(difference: &Difference) -> String {
     let text = change(difference.relative);
-    match difference.relative_interval.map(|ends| ends.map(|end| change(Some(end)))) {
-        Some([low, high]) if high.ends_with('%') => {
-            format!("{text}, {} to {high}", low.trim_end_matches('%'))
-        }
-        Some([low, high]) => format!("{text}, {low} to {high}"),
-        None => text,
-    }
-}
-
-fn compare_rows(
-    results: &[VariantResult],
-    names: &[String],
-    columns: &[Column],
-    is_first: bool,
-    marks: &mut Marks,
-) -> Rows {
-    let heads = |line: usize| {
-        let start = [["", "variant"][line], ["flows", "done"][line]].map(String::from);
-        let start = start.into_iter().take(if is_first { 2 } else { 1 });
-        start.chain(columns.iter().map(|column| column.head[line].clone())).collect::<Vec<_>>()
-    };
-    let mut rows = vec![heads(0), heads(1)];
-    for (result, name) in results.iter().zip(names) {
-        let mut row = vec![name.clone()];
-        row.extend(is_first.then(|| percent(result.statistics.share_of_flows())));
-        let number =
-            |column: &Column| shown(&result.statistics, &column.at()).text(|n| column.form.text(n));
-        row.extend(columns.iter().map(number));
-        rows.push(row);
-    }
-    if let [only] = results
-        && only.seeds.len() > 1
-    {
-        let mut row = vec!["±".to_string()];
-        row.extend(is_first.then(String::new));
-        row.extend(
-            columns
-                .iter()
-                .map(|column| half(&shown(&only.statistics, &column.at()).estimate, column.form)),
-        );
-        rows.push(row);
-    }
-    let values = rows.len();
-    let Some((first, others)) = results.split_first() else { return (rows, values) };
-    for (result, name) in others.iter().zip(&names[1..]) {
-        let Some(differences) = &result.differences else { continue };
-        let mut row = vec![name.clone()];
-        row.extend(is_first.then(|| share_cell(first, result, differences, marks)));
-        let of = (&first.statistics, &result.statistics, differences);
-        row.extend(columns.iter().map(|column| difference_cell(of, column, marks)));
-        rows.push(row);
-    }
-    (rows, values)
+    let Some(ends) = difference.relative_interval else { return text };
+    let [low, high] = ends.map(|end| change(Some(end)));
+    let low = if high.ends_with('%') { low.trim_end_matches('%') } else { &low };
+    format!("{text}, {low} to {high}")
 }
 
 /// A variant's name, and whether its numbers are to be used.
@@ -253,27 +200,27 @@ fn row_name(result: &VariantResult) -> String {
     if result.status == crate::Status::Invalid { format!("{name} (invalid)") } else { name }
 }
 
-/// The change of the share of flows completed.
-fn share_cell(
+/// The change of the share of flows completed, and the difference that marks it.
+fn share_cell<'a>(
     first: &VariantResult,
     result: &VariantResult,
-    differences: &Tree<Difference>,
-    marks: &mut Marks,
-) -> String {
+    differences: &'a Tree<Difference>,
+) -> (String, Option<&'a Difference>) {
     let share = match (result.statistics.share_of_flows(), first.statistics.share_of_flows()) {
         (Some(a), Some(b)) if b > 0.0 => Some(a / b - 1.0),
         _ => None,
     };
-    // The share is no statistic of the summary; where as many flows started, the flows completed
-    // tell of it.
+    // The share is no statistic of the summary; where as many flows started, it follows from the
+    // flows completed.
     let as_many =
         differences.leaf(&["flows", "started"]).is_some_and(|d| d.interval == Some([0.0, 0.0]));
-    let flows = differences.leaf(&["flows", "completed"]).filter(|_| as_many);
-    format!("{}{}", change(share), marks.of(flows))
+    (change(share), differences.leaf(&["flows", "completed"]).filter(|_| as_many))
 }
 
 /// Variants beside each other that a table by size has room for.
 const BESIDE: usize = 3;
+
+const PERCENTILES: [&str; 3] = ["p50", "p95", "p99"];
 
 /// Slowdown by flow size, a block of variants after the other: means over seeds.
 pub fn sizes_table(results: &[VariantResult]) -> String {
@@ -283,20 +230,14 @@ pub fn sizes_table(results: &[VariantResult]) -> String {
         let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
         let heads = distinct(&variants, NAME).into_iter();
         let heads = heads.flat_map(|name| [name, String::new(), String::new()]);
-        let mut rows = vec![
-            [String::new(), String::new()].into_iter().chain(heads).collect::<Vec<_>>(),
-            ["flows", "up to"]
-                .into_iter()
-                .chain(block.iter().flat_map(|_| ["p50", "p95", "p99"]))
-                .map(String::from)
-                .collect(),
+        let keys = ["flows", "up to"].into_iter().chain(block.iter().flat_map(|_| PERCENTILES));
+        let mut rows: Vec<Vec<String>> = vec![
+            [String::new(), String::new()].into_iter().chain(heads).collect(),
+            keys.map(String::from).collect(),
         ];
+        let bins = block.iter().filter_map(|of| of.statistics.branch(&["slowdown_by_size"]));
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in block
-            .iter()
-            .filter_map(|result| result.statistics.branch(&["slowdown_by_size"]))
-            .flat_map(Ordered::iter)
-        {
+        for (name, _) in bins.flat_map(Ordered::iter) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -306,12 +247,10 @@ pub fn sizes_table(results: &[VariantResult]) -> String {
                 result.statistics.leaf(&["slowdown_by_size", name, key])?.mean
             };
             let to = block.iter().find_map(|result| number(result, "to_bytes"));
-            let mut row =
-                vec![name.to_string(), to.map_or(NONE.into(), |to| bytes(to.round() as u64))];
-            for result in block {
-                row.extend(["p50", "p95", "p99"].map(|key| ratio(number(result, key))));
-            }
-            rows.push(row);
+            let to = to.map_or(NONE.into(), |to| bytes(to.round() as u64));
+            let cells =
+                block.iter().flat_map(|result| PERCENTILES.map(|key| ratio(number(result, key))));
+            rows.push([name.to_string(), to].into_iter().chain(cells).collect());
         }
         lines.push(String::new());
         lines.extend(fitted(rows));

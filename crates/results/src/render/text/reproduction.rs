@@ -3,12 +3,13 @@
 //!
 //! Invariant: a mean never stands without the share of the queries that it is a mean of.
 
-use crate::model::{Claim, Estimate, Experiment, FEW, Number, Reproduction, clean};
+use crate::model::{Claim, Experiment, FEW, Reproduction, clean};
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, bound_text, completed, measured, number_text,
-    short_id, tally, value, within, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, completed, measured, short_id, tally, value,
+    within, worlds,
 };
-use crate::render::format::{NONE, count, digits, percent, time};
+use crate::render::experiments::{Row, text_rows};
+use crate::render::format::{digits, time};
 use crate::render::text::layout::{fitted, wrapped};
 
 /// Columns of a claim's name and statement together, and of a name at least.
@@ -114,21 +115,15 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 
 fn experiment_lines(of: &Experiment) -> Vec<String> {
     let mut lines = wrapped(&of.name, &clean(&of.title));
-    let (rows, about) = match of {
-        of if !of.numbers().is_empty() => {
-            let about = if of.has_bounds() { OF_BOUNDS } else { " of the number before it" };
-            (number_rows(of), about)
-        }
-        of if of.has_calls() => {
-            (call_rows(of), "; a percentile is shown only where ten calls exceed it")
-        }
-        of => {
-            let about = "; “open at horizon” is the mean where an open query counts as if it \
-                         ended with the run";
-            (query_rows(of), about)
+    let about = match of {
+        of if of.has_bounds() => OF_BOUNDS,
+        of if !of.numbers().is_empty() => " of the number before it",
+        of if of.has_calls() => "; a percentile is shown only where ten calls exceed it",
+        _ => {
+            "; “open at horizon” is the mean where an open query counts as if it ended with the run"
         }
     };
-    lines.extend(fitted(rows));
+    lines.extend(fitted(rows(of)));
     let text = format!(
         "load: {}; each run simulates {}; ± is half of the 95 % interval over seeds, below {FEW} \
          of their range{about}",
@@ -148,6 +143,17 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     lines
 }
 
+fn rows(of: &Experiment) -> Vec<Vec<String>> {
+    let has_load = of.has_loads() || of.numbers().is_empty();
+    let first = |scheme: String, load: String| {
+        std::iter::once(scheme).chain(has_load.then_some(load)).collect()
+    };
+    let heads =
+        [["", ""], ["scheme", "load"]].map(|[scheme, load]| first(scheme.into(), load.into()));
+    let cells = |row: &Row<'_>| first(clean(&row.scheme.label), digits(row.point.load));
+    text_rows(of, heads, cells)
+}
+
 /// The note on a table with bounds.
 const OF_BOUNDS: &str = " of the number before it; ≥ is a lower bound: flows were open at the end";
 
@@ -164,138 +170,14 @@ fn simulated(of: &Experiment) -> String {
     }
 }
 
-/// The two lines above a table.
-fn heads<const N: usize>(heads: [[&str; 2]; N]) -> Vec<Vec<String>> {
-    [0, 1].map(|line| heads.map(|head| head[line].to_string()).to_vec()).to_vec()
-}
-
-/// An experiment of queries.
-fn query_rows(of: &Experiment) -> Vec<Vec<String>> {
-    let mut rows = heads([
-        ["", "scheme"],
-        ["", "load"],
-        ["", "runs"],
-        ["QCT", "done"],
-        ["QCT", "mean"],
-        ["", "±"],
-        ["open at", "horizon"],
-        ["paper's", "mean"],
-        ["QCT", "p99"],
-        ["paper's", "p99"],
-        ["", "drops"],
-        ["defl-", "ected"],
-    ]);
-    for (scheme, point) in of.rows() {
-        let paper = of.published_at(scheme, point);
-        rows.push(vec![
-            clean(&scheme.label),
-            digits(point.load),
-            format!("{}/{}", point.runs, point.planned),
-            percent(point.completed_fraction.mean),
-            time(point.mean_us.mean),
-            half(&point.mean_us),
-            time(point.mean_restricted_us.mean),
-            time(paper.map(|(mean, _)| mean)),
-            time(point.p99_us.mean),
-            time(paper.map(|(_, p99)| p99)),
-            count(point.dropped.mean),
-            count(point.deflected.mean),
-        ]);
-    }
-    rows
-}
-
-/// An experiment of calls on persistent connections: a row a class.
-fn call_rows(of: &Experiment) -> Vec<Vec<String>> {
-    let mut rows = heads([
-        ["", "scheme"],
-        ["", "load"],
-        ["", "runs"],
-        ["goodput", "Gb/s"],
-        ["", "class"],
-        ["", "calls"],
-        ["", "p50"],
-        ["", "p99"],
-        ["", "±"],
-        ["", "p99.9"],
-        ["", "drops"],
-    ]);
-    for (scheme, point) in of.rows() {
-        for (class, calls) in point.calls.iter().filter(|(_, calls)| calls.count.mean > Some(0.0)) {
-            rows.push(vec![
-                clean(&scheme.label),
-                digits(point.load),
-                format!("{}/{}", point.runs, point.planned),
-                point.goodput_gbps.mean.map_or(NONE.into(), digits),
-                clean(class),
-                count(calls.count.mean),
-                time(calls.p50_us.mean),
-                time(calls.p99_us.mean),
-                half(&calls.p99_us),
-                time(calls.p999_us.mean),
-                count(point.dropped.mean),
-            ]);
-        }
-    }
-    rows
-}
-
-/// An experiment of other numbers; the first has its interval beside it.
-fn number_rows(of: &Experiment) -> Vec<Vec<String>> {
-    let numbers = of.numbers();
-    let mut rows = vec![vec![String::new()], vec!["scheme".to_string()]];
-    let mut head = |above: &str, below: &str| {
-        rows[0].push(above.to_string());
-        rows[1].push(below.to_string());
-    };
-    if of.has_loads() {
-        head("", "load");
-    }
-    head("", "runs");
-    for (place, number) in numbers.iter().enumerate() {
-        let (above, below) = clean_name(number);
-        head(&above, &below);
-        if place == 0 {
-            head("", "±");
-        }
-    }
-    for (scheme, point) in of.rows() {
-        let mut row = vec![clean(&scheme.label)];
-        row.extend(of.has_loads().then(|| digits(point.load)));
-        row.push(format!("{}/{}", point.runs, point.planned));
-        for (place, number) in point.numbers.iter().enumerate() {
-            row.push(bound_text(number));
-            if place == 0 {
-                let half = number.estimate.interval.map(|[low, high]| (high - low) / 2.0);
-                row.push(number_text(half, &number.unit));
-            }
-        }
-        rows.push(row);
-    }
-    rows
-}
-
-/// A name as two lines: a rate's unit, or else its last word, is the second.
-fn clean_name(number: &Number) -> (String, String) {
-    let name = clean(&number.name);
-    match number.unit.as_str() {
-        "Gb/s" => (name, "Gb/s".into()),
-        _ => name
-            .rsplit_once(' ')
-            .map_or((String::new(), name.clone()), |(a, b)| (a.to_string(), b.to_string())),
-    }
-}
-
-/// Half of the interval's width.
-fn half(estimate: &Estimate) -> String {
-    estimate.interval.map_or(NONE.into(), |[low, high]| time(Some((high - low) / 2.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::claim::Absolute;
-    use crate::model::{ClaimKind, Interval, IntervalKind, LoadPoint, Published, Scheme, Verdict};
+    use crate::model::{
+        ClaimKind, Estimate, Interval, IntervalKind, LoadPoint, Published, Scheme, Verdict,
+    };
+    use crate::render::format::NONE;
 
     #[test]
     fn the_table_fits_and_says_what_is_not_there() {
@@ -487,7 +369,7 @@ mod tests {
         };
         let schemes = vec![scheme("one", 5.0), scheme("other", 7.0)];
         let of = Experiment { schemes, ..Experiment::default() };
-        let text = fitted(number_rows(&of)).join("\n");
+        let text = fitted(rows(&of)).join("\n");
         let words: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(words[0], ["goodput", "RTT"]);

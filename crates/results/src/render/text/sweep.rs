@@ -1,17 +1,12 @@
-//! The products of a sweep's runs: `sweep.parquet`, the statistics of each point, a table.
-//!
-//! Invariant: the bytes depend on the plan and the summaries alone, not on the order in which runs
-//! ended or how often the sweep was interrupted. The cost of a run (`run` of the summary) is
-//! therefore left out.
+//! The points of a sweep beside each other.
 
-use crate::model::{Difference, Estimate, FEW, Point, Status, Sweep, Tree, clean};
-use crate::render::format::{NONE, percent};
-use crate::render::text::blocks::{AT_LEAST, Marks, blocks, difference_cell, half};
+use crate::model::{Estimate, FEW, Point, Status, Sweep, Tree, clean};
+use crate::render::format::percent;
+use crate::render::text::blocks::{Against, Marks, Row, Table, bounds};
 use crate::render::text::compare::few;
 use crate::render::text::layout::{NAME, Warnings, wrapped};
-use crate::statistics::censoring::{difference_of, shown};
-use crate::statistics::points::{self, base_of, columns_of, compared_with, label};
-use crate::statistics::shows::Column;
+use crate::render::words::words;
+use crate::statistics::points::{self, base_of, columns_of, compared_with, exceptions, label};
 use crate::statistics::subject::verdict;
 
 /// Points that the table shows at most.
@@ -24,85 +19,49 @@ pub fn sweep_table(sweep: &Sweep, warnings: Warnings) -> String {
     let columns = columns_of(sweep);
     let drawn = &points[..points.len().min(SHOWN)];
     let mut marks = Marks::default();
-    let title = compared_with(sweep)
-        .map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:"));
-    let rows = |block: &[Column], is_first: bool, marks: &mut Marks| {
-        point_rows(sweep, drawn, block, is_first, marks)
+    let table = Table {
+        name: "point",
+        heads: &[["", "runs"], ["flows", "done"]],
+        rows: drawn.iter().map(|point| row(sweep, point)).collect(),
+        title: compared_with(sweep)
+            .map_or(String::new(), |with| format!("\nDifference to {with}, seed by seed:")),
+        has_spread: true,
+        has_halves: false,
     };
-    let mut lines = blocks(&columns, &title, &mut marks, &rows);
+    let mut lines = table.lines(&columns, &mut marks);
     if points.len() > drawn.len() {
         lines.push(format!("… and {} more points in sweep.json", points.len() - drawn.len()));
     }
     lines.push(String::new());
-    let has_bound = |point: &&Point| {
-        let bound =
-            |tree: &Tree<Estimate>| columns.iter().any(|column| shown(tree, &column.at()).at_least);
-        point.statistics.as_ref().is_some_and(bound)
-    };
-    if drawn.iter().any(has_bound) {
-        lines.extend(wrapped("\u{2265}", AT_LEAST));
+    fn trees<'a>(points: &[&'a Point]) -> Vec<&'a Tree<Estimate>> {
+        points.iter().filter_map(|point| point.statistics.as_ref()).collect()
     }
+    lines.extend(bounds(&trees(drawn), &columns));
     if sweep.seeds.len() > 1 && drawn.iter().any(|point| point.differences.is_some()) {
         lines.extend(marks.legend(sweep.seeds.len()));
     }
     lines.extend(verdict(sweep).iter().flat_map(|text| wrapped("best", text)));
     lines.extend(notes(sweep));
-    let trees: Vec<&Tree<Estimate>> =
-        points.iter().filter_map(|point| point.statistics.as_ref()).collect();
-    lines.extend(few(&trees, sweep.seeds.len(), &columns));
+    lines.extend(few(&trees(&points), sweep.seeds.len(), &columns));
     lines.extend(warnings.lines(&points::warnings(sweep)));
     lines.join("\n") + "\n"
 }
 
-/// Rows of points, how many they are with their heads, and rows of differences.
-fn point_rows(
-    sweep: &Sweep,
-    points: &[&Point],
-    columns: &[Column],
-    is_first: bool,
-    marks: &mut Marks,
-) -> (Vec<Vec<String>>, usize) {
-    let mut rows = vec![heads(columns, is_first, 0), heads(columns, is_first, 1)];
-    for point in points {
-        let mut row = vec![row_name(sweep, point)];
-        if is_first {
-            let done =
-                point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
-            row.extend([
-                format!("{done}/{}", point.runs.len()),
-                percent(point.statistics.as_ref().and_then(Tree::share_of_flows)),
-            ]);
-        }
-        for column in columns {
-            let path = column.at();
-            let number =
-                point.statistics.as_ref().map(|tree| shown(tree, &path)).unwrap_or_default();
-            row.push(number.text(|value| column.form.text(value)));
-            row.extend(column.form.has_spread().then(|| half(&number.estimate, column.form)));
-        }
-        rows.push(row);
+fn row<'a>(sweep: &'a Sweep, point: &'a Point) -> Row<'a> {
+    let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
+    let share = percent(point.statistics.as_ref().and_then(Tree::share_of_flows));
+    let first = base_of(sweep, point).and_then(|first| first.statistics.as_ref());
+    let against = first.zip(point.differences.as_ref()).map(|(first, differences)| Against {
+        first,
+        differences,
+        cells: vec![(String::new(), None), (String::new(), None)],
+    });
+    Row {
+        name: row_name(sweep, point),
+        cells: vec![format!("{done}/{}", point.runs.len()), share],
+        statistics: point.statistics.as_ref(),
+        against,
     }
-    let values = rows.len();
-    for (point, first) in points.iter().filter_map(|point| Some((point, base_of(sweep, point)?))) {
-        let (Some(differences), Some(own), Some(first)) =
-            (&point.differences, &point.statistics, &first.statistics)
-        else {
-            continue;
-        };
-        let mut row = vec![row_name(sweep, point)];
-        row.extend(is_first.then(|| [String::new(), String::new()]).into_iter().flatten());
-        for column in columns {
-            row.push(difference_cell((first, own, differences), column, marks));
-            row.extend(
-                column
-                    .form
-                    .has_spread()
-                    .then(|| half_of(difference_of(first, own, differences, &column.at()))),
-            );
-        }
-        rows.push(row);
-    }
-    (rows, values)
 }
 
 /// Whether rows name points by their values alone, since names with keys would be cut.
@@ -120,68 +79,25 @@ fn row_name(sweep: &Sweep, point: &Point) -> String {
     values.join(" ")
 }
 
-fn heads(columns: &[Column], is_first: bool, line: usize) -> Vec<String> {
-    let start: Vec<String> =
-        [["", "point"], ["", "runs"], ["flows", "done"]].map(|head| head[line].into()).into();
-    let mut row: Vec<String> = start.into_iter().take(if is_first { 3 } else { 1 }).collect();
-    for column in columns {
-        row.push(column.head[line].clone());
-        row.extend(column.form.has_spread().then(|| ["", "±"][line].to_string()));
-    }
-    row
-}
-
-/// Half of the width of a difference's interval, as a share of what it is a difference to.
-fn half_of(difference: Option<Difference>) -> String {
-    let half = |difference: Difference| {
-        let [low, high] = difference.relative_interval?;
-        Some((high - low) / 2.0)
-    };
-    difference.and_then(half).map_or(NONE.into(), |half| percent(Some(half)))
-}
-
 fn notes(sweep: &Sweep) -> Vec<String> {
     let axes: Vec<String> = sweep.grid.iter().map(|axis| clean(&axis.key)).collect();
     let of =
         if axes.is_empty() { "the scenario as it stands".to_string() } else { axes.join(" × ") };
     let order = if has_bare_names(sweep) { ", named by their values in this order" } else { "" };
     let mut lines = wrapped("points", &format!("{of}{order}"));
-    let seeds = sweep.seeds.len();
-    let text = match seeds {
-        0 | 1 => "one seed: no intervals; say --seeds 1..10".to_string(),
-        _ if seeds < FEW => format!(
-            "half of the interval of the mean over {seeds} seeds; below {FEW} seeds it is the \
-             seeds' range, not 95 %"
-        ),
-        _ => format!(
-            "half of the 95 % interval of the mean over {seeds} seeds (bootstrap); times are FCT \
-             unless QCT"
-        ),
+    let (seeds, most) = (sweep.seeds.len().to_string(), FEW.to_string());
+    let spread = match sweep.seeds.len() {
+        0 | 1 => words("spread-of-one", &[]),
+        n if n < FEW => words("spread-of-few", &[&seeds, &most]),
+        _ => words("spread", &[&seeds]),
     };
-    lines.extend(wrapped("±", &text));
-    for point in sweep.points.iter() {
-        if let Some(reason) = &point.skipped {
-            lines.extend(wrapped(
-                "left out",
-                &format!("{}: {}", label(sweep, point.values.iter()), clean(reason)),
-            ));
-        }
-    }
-    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Failed)) {
-        let reason = run.reason.as_deref().unwrap_or("its audit failed");
-        let text = format!(
-            "run {}, {}, seed {}: {}",
-            run.run,
-            label(sweep, point.values.iter()),
-            run.seed,
-            clean(reason)
-        );
-        lines.extend(wrapped("FAILED", &text));
-    }
-    for (point, run) in sweep.runs().filter(|(_, run)| run.status == Some(Status::Stalled)) {
-        let text =
-            format!("run {}, {}, seed {}", run.run, label(sweep, point.values.iter()), run.seed);
-        lines.extend(wrapped("STALLED", &text));
+    lines.extend(wrapped("±", &spread));
+    for exception in exceptions(sweep) {
+        let text = clean(&exception.text);
+        lines.extend(match exception.run {
+            None => wrapped(exception.kind, &text),
+            Some(run) => wrapped(&exception.kind.to_uppercase(), &format!("run {run}, {text}")),
+        });
     }
     lines
 }
