@@ -8,7 +8,9 @@ use crate::experiment::Effort;
 use crate::file::{PAPER, built_file, papers, read_paper};
 use crate::paper::Paper;
 use crate::reproducing::Ended;
-use millpond_results::{Absolute, Claim, ClaimKind, Manifest, Noise, Verdict};
+use millpond_results::{
+    Absolute, Claim, ClaimKind, KindCounts, Manifest, Noise, Verdict, kind_counts,
+};
 use millpond_scenario::folder_of;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -141,21 +143,9 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     );
     page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too \
              |\n|---|---|---|---|---|---|\n";
-    for kind in ClaimKind::ALL {
-        let of_kind: Vec<&Claim> = claims.iter().filter(|claim| claim.kind == kind).collect();
-        let count = |status| of_kind.iter().filter(|claim| claim.status == status).count();
-        let anyway = of_kind.iter().filter(|claim| claim.holds_anyway()).count();
-        if !of_kind.is_empty() {
-            let _ = writeln!(
-                page,
-                "| {} | {} | {} | {} | {} | {anyway} |",
-                kind.name(),
-                of_kind.len(),
-                count(Verdict::Holds),
-                count(Verdict::Fails),
-                count(Verdict::NotEvaluated)
-            );
-        }
+    for of in kind_counts(&claims.iter().collect::<Vec<_>>()) {
+        let KindCounts { kind, all, verdicts: [hold, fail, open], anyway, .. } = of;
+        let _ = writeln!(page, "| {} | {all} | {hold} | {fail} | {open} | {anyway} |", kind.name());
     }
     let failing: Vec<&Claim> = of(Verdict::Fails).collect();
     table(&mut page, paper, "Claims that fail", &failing);

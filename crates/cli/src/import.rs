@@ -7,7 +7,7 @@ use crate::args::{ImportArgs, ImportFrom, ImportOutput};
 use crate::failure::Failure;
 use crate::say;
 use millpond_import::{Fate, Imported, Told};
-use millpond_results::Error;
+use millpond_results::{Error, filled};
 use millpond_scenario::{Errors, Problem, Scenario};
 use std::fs;
 use std::io;
@@ -185,20 +185,7 @@ fn grouped(all: &[&Told]) -> Vec<String> {
 
 /// Lines of a text, each behind this.
 fn wrapped(indent: &str, text: &str) -> Vec<String> {
-    let mut lines = vec![indent.to_string()];
-    for word in text.split(' ') {
-        let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > indent.len() && last + 1 + word.chars().count() > WIDTH {
-            lines.push(indent.to_string());
-        }
-        if let Some(line) = lines.last_mut() {
-            if line.len() > indent.len() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
+    filled(indent, indent, text.split(' '), WIDTH)
 }
 
 /// Errors of the scenario, by the places of the input that they come from: nobody sees the files

@@ -61,13 +61,14 @@ pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
 pub use model::variant::{VariantResult, read_compare, read_results};
+pub use render::claims::{KindCounts, kind_counts};
 pub use render::exchange::{
     claims_junit, claims_markdown, compare_junit, compare_markdown, judged_markdown, judged_text,
 };
 pub use render::html::gallery::{Exhibit, gallery};
 pub use render::html::plot::plots;
 pub use render::text::compare::{compare_table, sizes_table};
-pub use render::text::layout::{Warnings, about_text};
+pub use render::text::layout::{Warnings, about_text, filled};
 pub use render::text::reproduction::reproduction_table;
 pub use render::text::run::run_table;
 pub use render::text::sweep::sweep_table;

@@ -40,11 +40,9 @@ pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> 
     let columns = ["src", "dst", "bytes", "start_us", "fct_us", "slowdown", "flow"];
     // Ports follow the order of starts there; a flow's number does here.
     let mut starts: Vec<(u64, (u64, u64))> = Vec::new();
-    Rows::open(&path)?.each(["flow", "src", "dst"], |columns, count| {
-        let whole = |column: usize, row| columns[column].whole(row);
-        starts.extend(
-            (0..count).filter_map(|row| Some((whole(0, row)?, (whole(1, row)?, whole(2, row)?)))),
-        );
+    Rows::open(&path)?.each(["flow", "src", "dst"], |row| {
+        let flow = [0, 1, 2].map(|at| row.whole(at));
+        starts.extend(flow[0].zip(flow[1].zip(flow[2])));
         Ok(())
     })?;
     starts.sort_unstable();
@@ -54,33 +52,24 @@ pub fn write_fct(dir: &Path, out: &mut dyn Write, target: &Path) -> Result<u64> 
         port_of.insert(flow, *next);
         *next = (*next + 1) % 65_536;
     }
-    Rows::open(&path)?.each(columns, |columns, count| {
-        for row in 0..count {
-            let [Some(src), Some(dst), Some(bytes), Some(flow)] =
-                [0, 1, 2, 6].map(|at| columns[at].whole(row))
-            else {
-                continue;
-            };
-            let [Some(start), Some(fct), Some(slowdown)] =
-                [3, 4, 5].map(|at| columns[at].float(row))
-            else {
-                continue;
-            };
-            let ns = |us: f64| (us * 1e3).round() as u64;
-            let (sport, dport) =
-                (port_of.get(&flow).copied().unwrap_or(SOURCE_PORT), manifest.port(flow));
-            let line = format!(
-                "{:08x} {:08x} {sport} {dport} {bytes} {} {} {}\n",
-                address(manifest.number(src)),
-                address(manifest.number(dst)),
-                ns(start),
-                ns(fct),
-                ns(fct / slowdown).max(1)
-            );
-            out.write_all(line.as_bytes()).at("write", target)?;
-            lines += 1;
-        }
-        Ok(())
+    Rows::open(&path)?.each(columns, |row| {
+        let whole = [0, 1, 2, 6].map(|at| row.whole(at));
+        let float = [3, 4, 5].map(|at| row.float(at));
+        let [Some(src), Some(dst), Some(bytes), Some(flow)] = whole else { return Ok(()) };
+        let [Some(start), Some(fct), Some(slowdown)] = float else { return Ok(()) };
+        let ns = |us: f64| (us * 1e3).round() as u64;
+        let sport = port_of.get(&flow).copied().unwrap_or(SOURCE_PORT);
+        let line = format!(
+            "{:08x} {:08x} {sport} {} {bytes} {} {} {}\n",
+            address(manifest.number(src)),
+            address(manifest.number(dst)),
+            manifest.port(flow),
+            ns(start),
+            ns(fct),
+            ns(fct / slowdown).max(1)
+        );
+        lines += 1;
+        out.write_all(line.as_bytes()).at("write", target)
     })?;
     Ok(lines)
 }

@@ -137,7 +137,7 @@ impl Rows {
             .collect()
     }
 
-    /// Calls `each` with batches of these columns and their number of rows, in the file's order.
+    /// Calls `each` with each row of these columns, in the file's order.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) or [`Error::Malformed`](crate::Error::Malformed) if a column
@@ -145,7 +145,7 @@ impl Rows {
     pub fn each<const N: usize>(
         &self,
         names: [&str; N],
-        mut each: impl FnMut(&[Column], usize) -> Result<()>,
+        mut each: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<()> {
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let mut places = Vec::new();
@@ -153,24 +153,15 @@ impl Rows {
             let place = schema.columns().iter().position(|column| column.name() == name);
             places.push(place.ok_or_else(|| self.malformed(format!("has no column {name:?}")))?);
         }
+        let mut each_of = |columns: &[Column], count: usize| {
+            (0..count).try_for_each(|at| each(Row { columns, at }))
+        };
         for group in 0..self.reader.num_row_groups() {
             let group =
                 guarded(&self.path, || self.reader.get_row_group(group).at("read", &self.path))?;
-            each_batch(group.as_ref(), &self.path, &places, &mut each)?;
+            each_batch(group.as_ref(), &self.path, &places, &mut each_of)?;
         }
         Ok(())
-    }
-
-    /// Calls `each` with each row of these columns, in the file's order.
-    ///
-    /// # Errors
-    /// As [`each`](Rows::each).
-    pub fn each_row<const N: usize>(
-        &self,
-        names: [&str; N],
-        mut each: impl FnMut(Row<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.each(names, |columns, count| (0..count).try_for_each(|at| each(Row { columns, at })))
     }
 
     fn malformed(&self, reason: String) -> Error {

@@ -107,7 +107,7 @@ pub(crate) fn absolutes(claim: &Claim) -> (Vec<String>, Vec<String>) {
     (of.paper.map(text).into_iter().collect(), ours.collect())
 }
 
-/// A number in its unit, which a time and a share say themselves.
+/// A number in its unit; the form of a time and of a share includes it.
 pub(crate) fn number_text(of: Option<f64>, unit: &str) -> String {
     match unit {
         "us" => time(of),

@@ -1,10 +1,10 @@
 //! The document model: a command makes a list of blocks, and back ends lay them out.
 //!
 //! Invariant: texts of blocks are markup; text from outside enters through
-//! [`escape`](super::html::escape).
+//! [`escape`](super::markup::escape).
 
-use super::html::chart::Chart;
-use super::html::series::swatch;
+use crate::render::draw::chart::Chart;
+use crate::render::draw::series::swatch;
 
 /// A part of a document.
 pub(crate) enum Block {

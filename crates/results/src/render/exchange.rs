@@ -6,7 +6,7 @@
 use crate::model::{Claim, Noise, Tree, VariantResult, Verdict, clean};
 use crate::render::claims::{accepted, measured, value};
 use crate::render::format::{change, percent};
-use crate::render::html::escape;
+use crate::render::markup::escape;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::shows::{Column, columns};
 use crate::statistics::tolerance::Judged;

@@ -5,8 +5,9 @@
 
 use crate::model::{Calls, Estimate, Experiment, LoadPoint, Scheme, clean};
 use crate::render::claims::number_text;
+use crate::render::draw::number;
 use crate::render::format::{count, percent, time};
-use crate::render::html::{escape, number};
+use crate::render::markup::escape;
 
 /// A row: a class of calls where the experiment is of calls.
 pub(crate) struct Row<'a> {

@@ -66,7 +66,7 @@ pub(crate) fn ratio(x: Option<f64>) -> String {
         .map_or(NONE.into(), |x| if x < 999.5 { digits(x) } else { count(Some(x)) })
 }
 
-/// A fraction as a percentage. 100 % is said only of all.
+/// A fraction as a percentage. Only all are 100 %.
 pub(crate) fn percent(fraction: Option<f64>) -> String {
     let Some(x) = fraction.filter(|x| x.is_finite()) else { return NONE.into() };
     match () {

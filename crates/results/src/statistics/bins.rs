@@ -71,13 +71,10 @@ pub(crate) fn edges(runs: &[PathBuf], scratch: &Path) -> Result<Option<Vec<Edge>
 
 /// Shows each flow of a run that has a slowdown or is open: its size and its slowdown.
 fn each_flow(run: &Path, mut each: impl FnMut(u64, Option<f64>) -> Result<()>) -> Result<()> {
-    Rows::open(&run.join(FLOWS))?.each(["bytes", "fct_us", "slowdown"], |columns, count| {
-        for row in 0..count {
-            let (fct, slowdown) = (columns[1].float(row), columns[2].float(row));
-            if slowdown.is_some() || fct.is_none() {
-                each(columns[0].whole(row).unwrap_or(0), slowdown)?;
-            }
+    Rows::open(&run.join(FLOWS))?.each(["bytes", "fct_us", "slowdown"], |row| {
+        match (row.float(1), row.float(2)) {
+            (Some(_), None) => Ok(()),
+            (_, slowdown) => each(row.whole(0).unwrap_or(0), slowdown),
         }
-        Ok(())
     })
 }

@@ -164,16 +164,12 @@ pub fn acknowledged_times(run: &Path) -> Result<Option<Ordered<Vec<f64>>>> {
         return Ok(None);
     }
     let mut times: Vec<(String, Vec<f64>)> = vec![("all".to_string(), Vec::new())];
-    Rows::open(&path)?.each(["class", "fct_sender_us"], |columns, count| {
-        for row in 0..count {
-            let (Some(class), Some(us)) = (columns[0].text(row), columns[1].float(row)) else {
-                continue;
-            };
-            times[0].1.push(us);
-            match times.iter_mut().skip(1).find(|(name, _)| name == class) {
-                Some((_, of_class)) => of_class.push(us),
-                None => times.push((class.to_string(), vec![us])),
-            }
+    Rows::open(&path)?.each(["class", "fct_sender_us"], |row| {
+        let (Some(class), Some(us)) = (row.text(0), row.float(1)) else { return Ok(()) };
+        times[0].1.push(us);
+        match times.iter_mut().skip(1).find(|(name, _)| name == class) {
+            Some((_, of_class)) => of_class.push(us),
+            None => times.push((class.to_string(), vec![us])),
         }
         Ok(())
     })?;
@@ -195,8 +191,8 @@ pub fn query_times(run: &Path) -> Result<Option<Vec<f64>>> {
         return Ok(None);
     }
     let mut times = Vec::new();
-    Rows::open(&path)?.each(["qct_us"], |columns, count| {
-        times.extend((0..count).filter_map(|row| columns[0].float(row)));
+    Rows::open(&path)?.each(["qct_us"], |row| {
+        times.extend(row.float(0));
         Ok(())
     })?;
     Ok(Some(times))

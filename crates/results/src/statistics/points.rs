@@ -40,7 +40,7 @@ pub(crate) fn base_of<'a>(sweep: &'a Sweep, point: &Point) -> Option<&'a Point> 
     sweep.points.get(point.against?.checked_sub(1)? as usize)
 }
 
-/// Says of each point which one it is compared with.
+/// Finds the point that each one is compared with.
 fn pair_points(sweep: &mut Sweep) {
     let Some(key) = compared_key(sweep) else { return };
     let Some(base) = sweep.grid[key].values.first().cloned() else { return };
@@ -88,7 +88,7 @@ pub(crate) fn compare_points(
     }
 }
 
-/// A point's values; a key is said where there are several of them and its value does not say
+/// A point's values; a key stands before its value where there are several and the value is not
 /// enough.
 pub(crate) fn label<'a>(
     sweep: &Sweep,
@@ -139,7 +139,7 @@ pub(crate) fn exceptions(sweep: &Sweep) -> Vec<Exception> {
 /// Points that a warning names at most.
 const NAMED: usize = 3;
 
-/// The warnings of all points, each once; one that is not of all says of which.
+/// The warnings of all points, each once; one that is not of all names its points.
 pub(crate) fn warnings(sweep: &Sweep) -> Vec<String> {
     let points: Vec<_> = sweep.points.iter().filter(|point| point.skipped.is_none()).collect();
     let of = |warning: &String| {

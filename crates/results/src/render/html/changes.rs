@@ -1,12 +1,12 @@
 //! The chart of how variants differ from the first.
 
 use super::Variant;
-use super::axis::{Axis, Scale};
-use super::forest::{Dot, Row, forest};
 use super::measures::{LESS, Measure};
-use super::unit::Unit;
 use crate::model::Noise;
 use crate::render::document::{Block, Drawing, Figure};
+use crate::render::draw::axis::{Axis, Scale};
+use crate::render::draw::forest::{Dot, Row, forest};
+use crate::render::draw::unit::Unit;
 
 /// Variants in one chart; the page draws the numbers of more of them one by one.
 const DRAWN_MOST: usize = 6;

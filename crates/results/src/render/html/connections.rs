@@ -9,15 +9,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::axis::Axis;
-use super::chart::{Chart, Line, Span};
 use super::figures::{spans, within};
-use super::number::extent;
-use super::page::escape;
-use super::unit::Unit;
 use super::{Variant, of_one_seed};
 use crate::model::{CONNECTION_COLUMNS, CONNECTIONS, Result, Rows};
 use crate::render::document::{Block, Figure, legend, note, section};
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line, Span};
+use crate::render::draw::number::extent;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 use crate::render::words::words;
 
 /// Flows of one run that are drawn.
@@ -56,7 +56,7 @@ impl Sampled {
         let rows = Rows::open(&path)?;
         let (mut flows, mut span): (Vec<Flow>, _) =
             (Vec::new(), (f64::INFINITY, f64::NEG_INFINITY));
-        rows.each_row(["time_us", "flow", "src", "dst"], |row| {
+        rows.each(["time_us", "flow", "src", "dst"], |row| {
             let [Some(flow), Some(src), Some(dst)] = [1, 2, 3].map(|at| row.whole(at)) else {
                 return Ok(());
             };
@@ -79,7 +79,7 @@ impl Sampled {
     fn tracks(&self, column: &str) -> Result<Vec<Vec<(f64, f64)>>> {
         let width = ((self.span.1 - self.span.0) / BUCKETS as f64).max(1e-6);
         let mut found: Vec<Vec<Option<Ends>>> = vec![vec![None; BUCKETS]; self.flows.len()];
-        Rows::open(&self.path)?.each_row(["time_us", "flow", column], |row| {
+        Rows::open(&self.path)?.each(["time_us", "flow", column], |row| {
             let (Some(time), Some(value)) = (row.float(0), row.float(2)) else { return Ok(()) };
             let flow = self.flows.iter().position(|flow| Some(flow.0) == row.whole(1));
             let Some(flow) = flow else { return Ok(()) };

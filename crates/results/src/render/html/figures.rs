@@ -1,27 +1,27 @@
 //! The charts: completion times with their tails, times by flow size, queues over time.
 //!
-//! Invariant: every axis has a unit, every chart says what it is of, and what is too little for a
+//! Invariant: every axis has a unit, every chart names its subject, and what is too little for a
 //! percentile is marked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::axis::Axis;
-use super::chart::{Chart, Line, Span};
 use super::flows::{Distribution, P99_NEEDS, Times};
 use super::headline::{Strip, strips};
 use super::measures::{Measure, of_charts};
-use super::number::{count, extent, percent, ratio, size, time};
-use super::page::escape;
 use super::queues::{Overview, Port, busiest};
-use super::series::swatch;
-use super::unit::Unit;
 use super::{Variant, has_seeds, of_one_seed, trees};
 use crate::model::goodput::Recovery;
 use crate::model::summary::{QueuePeak, Summary};
 use crate::model::{FlowShare, GoodputOverTime, LinkFailure, Ordered, Result, SizeBin};
 use crate::render::document::{Block, Figure, details, empty, note, row, section, table};
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line, Span};
+use crate::render::draw::number::{count, extent, percent, ratio, size, time};
+use crate::render::draw::series::swatch;
+use crate::render::draw::unit::Unit;
 use crate::render::format::digits;
+use crate::render::markup::escape;
 use crate::render::words::words;
 
 /// Ports that have a chart of their own.

@@ -8,8 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::number::extent;
 use crate::model::{FLOWS, Ordered, QUERIES, Result, Rows, SizeBin};
+use crate::render::draw::number::extent;
 use crate::statistics::bins::RULE;
 use crate::statistics::by_size::{BySize, Edge, SizeBins};
 use crate::statistics::samples::Samples;
@@ -139,7 +139,7 @@ impl Times {
             limits = (rows.note("millpond.mice_bytes")?, rows.note("millpond.elephants_bytes")?);
             // A file of before there were bins has no note of them.
             rule = rows.text_note(RULE).and_then(SizeBins::of_note).unwrap_or_default();
-            rows.each_row(["bytes", "fct_us", "slowdown"], |row| {
+            rows.each(["bytes", "fct_us", "slowdown"], |row| {
                 let (bytes, fct, own) = (row.whole(0).unwrap_or(0), row.float(1), row.float(2));
                 all.push(fct, several)?;
                 if bytes < limits.0 {
@@ -155,7 +155,7 @@ impl Times {
                 Ok(())
             })?;
             let rows = Rows::open(&run.join(QUERIES))?;
-            rows.each_row(["qct_us"], |row| queries.push(row.float(0), several))?;
+            rows.each(["qct_us"], |row| queries.push(row.float(0), several))?;
             let mut all = [&mut all, &mut mice, &mut elephants, &mut queries].into_iter();
             all.try_for_each(|of| if several { of.end_run() } else { Ok(()) })?;
         }

@@ -4,14 +4,15 @@
 //! which stand beside the counts by kind. Nothing published is drawn as a filled mark.
 
 use super::headline::{Strip, strips};
-use super::page::{Page, escape};
+use super::page::Page;
 use super::reproduction::{CLAIMS_HEAD, claim_row, labels};
 use super::reproduction_charts::charts;
-use super::series::swatch;
-use super::unit::Unit;
 use crate::model::{Claim, Experiment, Reproduction, Verdict};
 use crate::render::claims::{KindCounts, about, kind_counts, short_id, worlds};
 use crate::render::document::{Block, Figure, details, legend, note, row, section, table};
+use crate::render::draw::series::swatch;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 
 /// Figures of a paper that are not behind a click.
 const OPEN: usize = 4;

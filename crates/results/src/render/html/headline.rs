@@ -2,12 +2,12 @@
 //!
 //! Invariant: a mean is never drawn without the seeds that it is a mean of, where those are known.
 
-use super::axis::Axis;
-use super::chart::{Chart, Line};
-use super::number::extent;
-use super::page::escape;
-use super::unit::Unit;
 use crate::render::document::Figure;
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line};
+use crate::render::draw::number::extent;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 
 /// Values that span more than this are drawn on a logarithmic axis.
 pub(crate) const WIDE: f64 = 20.0;

@@ -6,17 +6,17 @@
 //!
 //! Invariant: memory is that of the rounds drawn, not of the messages.
 
-use super::axis::Axis;
-use super::chart::{Chart, Line};
-use super::gantt::{Bar, Gantt, STRETCHES};
-use super::number::extent;
-use super::page::escape;
-use super::series::{COLOURS, SHAPES};
-use super::unit::Unit;
 use super::{Variant, has_seeds};
 use crate::model::summary::Summary;
 use crate::model::{COMPUTATIONS, Estimate, FLOWS, RANKS, Result, Rows};
 use crate::render::document::{Block, Drawing, Figure, legend, note, section};
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line};
+use crate::render::draw::gantt::{Bar, Gantt, STRETCHES};
+use crate::render::draw::number::extent;
+use crate::render::draw::series::{COLOURS, SHAPES};
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 use crate::render::words::words;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn read(run: &Path, class: &str, ranks: u32) -> Result<Option<Gantt>> {
     }
     let (mut hosts, mut parts) = (BTreeMap::new(), Vec::new());
     let columns = ["class", "round", "rank", "host", "began_us", "ready_us", "ended_us"];
-    Rows::open(&path)?.each_row(columns, |row| {
+    Rows::open(&path)?.each(columns, |row| {
         let [round, rank, host] = [1, 2, 3].map(|at| row.whole(at).unwrap_or(0));
         if row.text(0) == Some(class) && round < ROUNDS {
             hosts.insert(host, rank as u32);
@@ -129,7 +129,7 @@ fn computations(run: &Path, class: &str, gantt: &mut Gantt) -> Result<()> {
         return Ok(());
     }
     let columns = ["class", "round", "rank", "begin_us", "end_us"];
-    Rows::open(&path)?.each_row(columns, |row| {
+    Rows::open(&path)?.each(columns, |row| {
         let [round, rank] = [1, 2].map(|at| row.whole(at).unwrap_or(0));
         if row.text(0) == Some(class) && round < ROUNDS {
             let [from, to] = [3, 4].map(|at| row.float(at).unwrap_or(0.0));
@@ -145,7 +145,7 @@ fn messages(run: &Path, class: &str, hosts: &BTreeMap<u64, u32>, gantt: &mut Gan
     if !path.is_file() {
         return Ok(());
     }
-    Rows::open(&path)?.each_row(["class", "src", "dst", "start_us", "fct_us"], |row| {
+    Rows::open(&path)?.each(["class", "src", "dst", "start_us", "fct_us"], |row| {
         let Some(start) = row.float(3).filter(|_| row.text(0) == Some(class)) else {
             return Ok(());
         };

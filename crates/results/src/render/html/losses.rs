@@ -1,13 +1,13 @@
 //! Losses, why and where; what became of the packets; what the mechanisms counted.
 //!
-//! Invariant: zero drops are said in words; a place or reason without drops takes no room.
+//! Invariant: a sentence reports zero drops; a place or reason without drops takes no room.
 
 use indexmap::IndexMap;
 
-use super::number::{count, percent, ratio};
-use super::page::escape;
 use super::{Variant, has_seeds, keys};
 use crate::render::document::{Block, Part, Stack, empty, note, row, section, table};
+use crate::render::draw::number::{count, percent, ratio};
+use crate::render::markup::escape;
 
 /// Places that are listed.
 const PLACES: usize = 12;
@@ -45,7 +45,7 @@ pub(crate) fn parts<'a>(
 }
 
 /// A reason with the colour of its parts.
-pub(crate) fn chip((number, reason): (usize, &str)) -> String {
+pub(crate) fn chip(number: usize, reason: &str) -> String {
     format!("<i class=\"chip r{}\"></i>{}", number % 8, escape(reason))
 }
 
@@ -63,7 +63,7 @@ fn by_reason(variants: &[Variant], reasons: &[String]) -> [Block; 2] {
     };
     let cells = |(number, reason): (usize, &String)| {
         let of = |variant| count(Some(dropped_by(variant, reason)));
-        row(chip((number, reason)), variants.iter().map(of))
+        row(chip(number, reason), variants.iter().map(of))
     };
     let rows = reasons.iter().enumerate().map(cells).collect();
     let stacks = Block::Stacks(variants.iter().enumerate().map(stack).collect());

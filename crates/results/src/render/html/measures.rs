@@ -1,10 +1,10 @@
 //! The numbers that variants and points are compared by, in tables and charts.
 
 use super::Variant;
-use super::number;
-use super::page::escape;
-use super::unit::Unit;
 use crate::model::{Difference, Estimate, IntervalKind, Noise, Tree};
+use crate::render::draw::number;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 use crate::statistics::censoring::{self, Shown, shown};
 use crate::statistics::shows::{Column, Form, is_usual};
 

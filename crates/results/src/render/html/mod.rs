@@ -4,34 +4,24 @@
 //! date or machine. The page reads well without its script, which only adds read-outs and hides
 //! variants.
 
-mod axis;
 mod changes;
-pub(crate) mod chart;
 mod connections;
 mod figures;
 mod flows;
-mod forest;
 pub(crate) mod gallery;
-mod gantt;
 mod headline;
-mod heat;
 mod jobs;
 mod losses;
 mod measures;
-pub(crate) mod number;
 mod page;
 pub(crate) mod plot;
 mod programs;
 mod queues;
 pub(crate) mod reproduction;
 mod reproduction_charts;
-pub(crate) mod series;
-mod svg;
 pub(crate) mod sweep;
 mod sweep_tables;
-mod ticks;
 mod timeline;
-mod unit;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -46,6 +36,8 @@ use crate::model::{
     At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult, World,
 };
 use crate::render::document::{Block, details, empty, section};
+use crate::render::draw::series::swatch;
+use crate::render::markup::escape;
 use crate::statistics::bins;
 use crate::statistics::by_size::Edge;
 use crate::statistics::compare::compare;
@@ -53,7 +45,6 @@ use crate::statistics::numbers::{Json, numbers};
 use crate::statistics::shows::{self, Column};
 use flows::Times;
 use page::Page;
-pub(crate) use page::escape;
 
 /// The data of the page on one variant.
 struct Variant {
@@ -81,7 +72,7 @@ impl Variant {
 
     /// The name behind the mark of a series.
     fn marked(&self, series: usize) -> String {
-        series::swatch(series) + &self.name()
+        swatch(series) + &self.name()
     }
 
     /// Of its runs' folders, with the runs' summaries in their order.

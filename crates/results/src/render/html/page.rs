@@ -1,13 +1,14 @@
 //! The back end of documents that writes HTML: one page that needs nothing but itself.
 //!
 //! Invariant: text from outside enters through [`escape`] alone. The page asks the network for
-//! nothing, and says so to the browser.
+//! nothing, and forbids the browser every request.
 
 use std::fmt::Write;
 
-use super::series::swatch;
-use super::svg::attribute;
 use crate::render::document::{Block, Drawing, Figure, Stack};
+use crate::render::draw::series::swatch;
+use crate::render::draw::svg::attribute;
+use crate::render::markup::escape;
 use crate::render::words::words;
 
 /// A page: `facts` are markup, `names` are of the series that its legend shows and hides.
@@ -26,24 +27,6 @@ pub(crate) struct Page<'a> {
 /// Terms of the field as the page uses them, each with its definition.
 fn terms() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("terms.txt").lines().filter_map(|line| line.split_once(": "))
-}
-
-/// Text for the page: markup becomes text; control characters and those that XML forbids vanish.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 /// Words with the definition of a term behind them.

@@ -3,17 +3,17 @@
 //! Invariant: a file needs nothing but itself: its colours are values, its style is in it, and it
 //! has no script. Its bytes depend on the results alone.
 
-use super::chart::WIDTH;
 use super::figures::{by_sizes, rates, times, waiting};
-use super::page::escape;
-use super::series::swatch;
-use super::svg::Draw;
 use super::sweep;
 use super::timeline::timeline;
 use super::{Variant, variants_of_compare, variants_of_run};
 use crate::model::summary::Summary;
 use crate::model::{Error, Kind, MANIFEST, Manifest, REPORT, Result, check_files, read_compare};
 use crate::render::document::{Drawing, Figure};
+use crate::render::draw::chart::WIDTH;
+use crate::render::draw::series::swatch;
+use crate::render::draw::svg::Draw;
+use crate::render::markup::escape;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub fn plots(results: &[PathBuf]) -> Result<Vec<(String, String)>> {
     let mut variants = Vec::new();
     for dir in results {
         let own = read(dir)?;
-        // Of several results, names alone need not tell variants apart.
+        // Of several results, names alone need not distinguish variants.
         let folder = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
         variants.extend(own.into_iter().map(|mut variant| {
             if results.len() > 1 {

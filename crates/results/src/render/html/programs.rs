@@ -2,13 +2,13 @@
 //!
 //! Invariant: a run without programs has no such section.
 
-use super::number::count;
-use super::page::escape;
 use super::{Variant, has_seeds};
 use crate::model::names::output_file;
 use crate::model::program::Program;
 use crate::model::summary::Summary;
 use crate::render::document::{Block, row, section, table};
+use crate::render::draw::number::count;
+use crate::render::markup::escape;
 use std::path::{Path, PathBuf};
 
 /// A program of one run.

@@ -2,7 +2,7 @@
 //! ports.
 //!
 //! A port has a row at each sample at which something waits, and one at the first sample at which
-//! nothing does any more. So a sample without a row says that the port was empty. Time is cut into
+//! nothing does any more. At a sample without a row the port was empty. Time is cut into
 //! buckets of whole periods, and a bucket shows the most that was sampled in it, so no burst is
 //! averaged away.
 //!
@@ -53,7 +53,7 @@ impl Overview {
         let (mut peaks, mut peers) = (BTreeMap::new(), BTreeMap::new());
         let rows = Rows::open(&path)?;
         let peer = if rows.has("peer") { "peer" } else { "node" };
-        rows.each_row(["time_us", "node", "port", "queue_bytes", peer], |row| {
+        rows.each(["time_us", "node", "port", "queue_bytes", peer], |row| {
             let (Some(time), Some(node)) = (row.float(0), row.text(1)) else { return Ok(()) };
             // Whoever has a row has another one at the next sample, full or empty.
             let since = last.map(|last| time - last).filter(|since| *since > 0.0);
@@ -85,7 +85,7 @@ impl Overview {
         let buckets = samples.div_ceil(of_a_bucket);
         let mut most: Vec<Vec<u64>> = vec![vec![0; buckets]; ports.len() + 1];
         let columns = ["time_us", "node", "port", "queue_bytes"];
-        Rows::open(&self.path)?.each_row(columns, |row| {
+        Rows::open(&self.path)?.each(columns, |row| {
             let (Some(time), Some(node)) = (row.float(0), row.text(1)) else { return Ok(()) };
             let sample = ((time / self.period).round() as usize).max(1) - 1;
             let at = (sample / of_a_bucket).min(buckets - 1);

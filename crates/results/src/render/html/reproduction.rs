@@ -12,12 +12,13 @@ use crate::render::document::{Block, Stack, details, empty, note, row, section, 
 use crate::render::experiments::{Row, page_rows};
 
 use super::losses::{chip, parts};
-use super::number::{count, percent, typeset};
-use super::page::{Page, escape};
+use super::page::Page;
 use super::reproduction_charts::charts;
-use super::series::swatch;
 use crate::model::{Claim, Experiment, LoadPoint, Noise, Reproduction, Verdict};
+use crate::render::draw::number::{count, percent, typeset};
+use crate::render::draw::series::swatch;
 use crate::render::format::digits;
+use crate::render::markup::escape;
 use crate::render::words::words;
 
 /// Charts of an experiment that are not behind a click.
@@ -228,7 +229,7 @@ fn losses(of: &Experiment, names: &[&str]) -> Vec<Block> {
         let last = [count(point.deflected.mean), count(point.timeouts.mean)];
         row(name_of(names[*series], names), first.chain(reasons.iter().map(of)).chain(last))
     };
-    let chips = reasons.iter().copied().enumerate().map(chip);
+    let chips = reasons.iter().enumerate().map(|(number, reason)| chip(number, reason));
     let head = ["sent", "dropped", "of sent"].map(String::from).into_iter().chain(chips);
     let head = row("scheme", head.chain(["deflected", "timeouts"].map(String::from)));
     let mut blocks = vec![Block::Heading(title)];

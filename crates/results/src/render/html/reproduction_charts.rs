@@ -3,15 +3,15 @@
 //!
 //! Invariant: nothing published is drawn without a dash.
 
-use super::axis::Axis;
-use super::chart::{Chart, Line};
 use super::figures::{goodput_drawing, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
-use super::number::extent;
-use super::page::escape;
-use super::unit::Unit;
 use crate::model::{Calls, Estimate, Experiment, LoadPoint, Published, Scheme};
 use crate::render::document::Figure;
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line};
+use crate::render::draw::number::extent;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 
 /// A number of load points.
 struct Quantity<'a> {

@@ -3,25 +3,26 @@
 //!
 //! Invariant: the page names what was left out or failed; a figure that no point has is not drawn.
 
-use super::sweep_tables::{MAPS, differences, estimate, maps, points};
+use super::sweep_tables::{MAPS, differences, estimate, further, maps, points};
 use crate::statistics::points::{columns_of, exceptions, label, warnings};
 use crate::statistics::shows::Column;
 use crate::statistics::subject::verdict;
 use std::path::Path;
 
-use super::axis::Axis;
-use super::chart::{Chart, Line};
 use super::headline::WIDE;
 use super::measures::{Measure, of_charts};
-use super::number::extent;
-use super::page::{Page, escape};
-use super::unit::Unit;
+use super::page::Page;
 use super::{fact, lead_about, seeds_text};
 use crate::model::{
     Axis as Key, Error, Estimate, FEW, MANIFEST, Manifest, Point, RESULTS, Result, Rows, Status,
     Sweep, Tree, World, middle,
 };
 use crate::render::document::{Block, Figure, empty, note, section};
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{Chart, Line};
+use crate::render::draw::number::extent;
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 use crate::render::words::words;
 
 /// Lines of a chart at most; further combinations are in the table.
@@ -56,7 +57,7 @@ fn runs(path: &Path, measures: &[Measure<'_>]) -> Result<Runs> {
         if !rows.has(&column) {
             continue;
         }
-        rows.each_row(["run", column.as_str()], |row| {
+        rows.each(["run", column.as_str()], |row| {
             let Some(run) = row.whole(0) else { return Ok(()) };
             let run = u32::try_from(run).unwrap_or(u32::MAX);
             let at = runs.iter().position(|(other, _)| *other == run).unwrap_or_else(|| {
@@ -168,11 +169,6 @@ impl Places<'_> {
         }
         Axis::points(&all, Unit::Ratio, &title)
     }
-}
-
-/// ` 3 further ….` where some are left out.
-pub(crate) fn further(left_out: usize, what: &str) -> String {
-    if left_out == 0 { String::new() } else { format!(" {left_out} further {what} alone.") }
 }
 
 fn charts_of(
@@ -316,10 +312,10 @@ fn by_size(point: &Point, percentile: &str) -> Vec<(f64, Estimate)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::axis::Scale;
-    use super::super::series::swatch;
     use super::*;
     use crate::model::{Ordered, SweepRun};
+    use crate::render::draw::axis::Scale;
+    use crate::render::draw::series::swatch;
 
     fn sweep(keys: &[(&str, &[&str])], p99: impl Fn(usize) -> Option<f64>) -> Sweep {
         let grid: Vec<Key> = keys

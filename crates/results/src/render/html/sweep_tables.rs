@@ -1,12 +1,11 @@
 //! Heat maps and tables of a sweep's points.
 
-use super::heat::Heat;
 use super::measures::Measure;
-use super::number::{change, ends, signed};
-use super::page::escape;
-use super::sweep::further;
 use crate::model::{Difference, Estimate, FEW, Noise, Point, Status, Sweep};
 use crate::render::document::{Block, Drawing, Figure, details, empty, note, section, table};
+use crate::render::draw::heat::Heat;
+use crate::render::draw::number::{change, ends, signed};
+use crate::render::markup::escape;
 use crate::render::words::words;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::points::{base_of, compared_with};
@@ -16,6 +15,11 @@ pub(crate) const MAPS: usize = 4;
 
 /// Rows of a table that is not behind a click.
 const ROWS: usize = 40;
+
+/// ` 3 further ….` where some are left out.
+pub(crate) fn further(left_out: usize, what: &str) -> String {
+    if left_out == 0 { String::new() } else { format!(" {left_out} further {what} alone.") }
+}
 
 pub(crate) fn estimate(of: &Measure<'_>, point: &Point) -> Option<Estimate> {
     point.statistics.as_ref()?.leaf(&of.path).copied().filter(|estimate| estimate.mean.is_some())

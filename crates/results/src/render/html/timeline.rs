@@ -5,15 +5,15 @@
 //! Of many flows every nth is drawn, and the drawing names both numbers.
 
 use super::Variant;
-use super::axis::Axis;
-use super::chart::{LEFT, RIGHT, WIDTH};
 use super::figures::overviews;
-use super::number::{bytes, count, short};
-use super::page::escape;
 use super::queues::{Overview, busiest};
-use super::svg::{Draw, t};
-use super::unit::Unit;
 use crate::model::{FLOWS, Result, Rows};
+use crate::render::draw::axis::Axis;
+use crate::render::draw::chart::{LEFT, RIGHT, WIDTH};
+use crate::render::draw::number::{bytes, count, short};
+use crate::render::draw::svg::{Draw, t};
+use crate::render::draw::unit::Unit;
+use crate::render::markup::escape;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ const COLOURS: [(&str, &str); 4] = [
 fn bars(run: &Path) -> Result<(Vec<Bar>, usize)> {
     let mut bars = Vec::new();
     let columns = ["start_us", "fct_us", "retransmitted", "timeouts"];
-    Rows::open(&run.join(FLOWS))?.each_row(columns, |row| {
+    Rows::open(&run.join(FLOWS))?.each(columns, |row| {
         let Some(from) = row.float(0) else { return Ok(()) };
         let to = row.float(1).map(|time| from + time);
         let is_some = |column: usize| row.whole(column).is_some_and(|n| n > 0);

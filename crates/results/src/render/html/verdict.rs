@@ -7,16 +7,17 @@
 //! queries are open, is best in nothing.
 //!
 //! Invariant: nothing is called a difference or best that the intervals do not bear out, and where
-//! there are none the page says so.
+//! there are none the page reports that.
 
 use super::changes::changes;
 use super::measures::{COLUMNS, Measure, SHOWN, asked_for, usual};
-use super::number::{self, change, count, percent, ratio, time};
-use super::page::{escape, term};
-use super::series::colour;
+use super::page::term;
 use super::{Variant, trees};
 use crate::model::{Difference, FEW, IntervalKind, Noise};
 use crate::render::document::{Block, details, empty, note, row, section, table};
+use crate::render::draw::number::{self, change, count, percent, ratio, time};
+use crate::render::draw::series::colour;
+use crate::render::markup::escape;
 use crate::render::words::words;
 use crate::statistics::censoring::{BY_FLOWS, BY_TIME, ENOUGH, shown};
 use crate::statistics::shows::is_usual;
@@ -90,10 +91,10 @@ fn lead(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) 
             let found = it.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
             Some(format!("{} {}", it.markup(), change(Some(found.relative?))))
         };
-        let told: Vec<String> =
+        let named: Vec<String> =
             leading(measures).into_iter().filter_map(of).take(LEADING).collect();
-        if !told.is_empty() {
-            text += &format!("; against {}: {}", variants[0].name(), told.join(", "));
+        if !named.is_empty() {
+            text += &format!("; against {}: {}", variants[0].name(), named.join(", "));
         }
     }
     Block::Paragraph { class: "lead", text: text + "." }
@@ -130,7 +131,7 @@ fn no_winner(measures: &[Measure<'_>], variants: &[Variant]) -> String {
 }
 
 /// Means and percentiles of the completed flatter who completes less: where classes did not
-/// complete, that is said.
+/// complete, the page warns.
 fn open_at_the_end(variants: &[Variant]) -> Option<Block> {
     let kinds = [
         ("queries", ["qct_us", "completed_fraction"].as_slice()),
@@ -147,16 +148,16 @@ fn open_at_the_end(variants: &[Variant]) -> Option<Block> {
         let range = if low == high { low } else { format!("{low} to {high}") };
         (least < ENOUGH).then(|| format!("{range} of the {what}"))
     };
-    let told: Vec<String> = kinds.into_iter().filter_map(&mut of).collect();
-    let says = |text: &&str| {
+    let open: Vec<String> = kinds.into_iter().filter_map(&mut of).collect();
+    let has = |text: &&str| {
         variants.iter().any(|it| it.result.warnings.iter().any(|warning| warning.contains(text)))
     };
-    let repair = [BY_FLOWS, BY_TIME].into_iter().find(says);
+    let repair = [BY_FLOWS, BY_TIME].into_iter().find(has);
     let repair = repair.map_or(String::new(), |text| format!(" {text}."));
     let title = if uneven { "Unequal completion" } else { "Not all completed" };
     let who = if variants.len() > 1 { "Variants completed" } else { "The run completed" };
-    let text = words("open", &[title, who, &told.join(", "), &repair]);
-    (!told.is_empty()).then_some(Block::Paragraph { class: "caution", text })
+    let text = words("open", &[title, who, &open.join(", "), &repair]);
+    (!open.is_empty()).then_some(Block::Paragraph { class: "caution", text })
 }
 
 /// The table: a row a figure, or a row a variant where there are many, with as many figures beside
@@ -290,10 +291,10 @@ pub(crate) fn classes(variants: &[Variant]) -> Block {
 #[cfg(test)]
 mod tests {
     use super::super::changes::ratio_axis;
-    use super::super::forest::Row;
     use super::*;
     use crate::model::summary::{Fct, Summary};
     use crate::model::{Flows, Ordered, Percentiles};
+    use crate::render::draw::forest::Row;
 
     /// Variants whose mice have these p99, by seed; each is complete, or has open ones that could
     /// be any longer.

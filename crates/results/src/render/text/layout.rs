@@ -48,20 +48,45 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
 
 /// `name      a, b, c`, broken before column 100.
 pub(crate) fn listed(name: &str, parts: &[String]) -> Vec<String> {
-    if parts.is_empty() {
-        return vec![format!("{name:<9} none")];
+    match parts.split_last() {
+        None => vec![format!("{name:<9} none")],
+        Some((last, others)) => {
+            let others = others.iter().map(|part| format!("{part},"));
+            fill(name, others.chain([last.clone()]))
+        }
     }
-    let last = parts.len() - 1;
-    let with_commas = parts
-        .iter()
-        .enumerate()
-        .map(|(at, part)| if at < last { format!("{part},") } else { part.clone() });
-    fill(name, with_commas)
 }
 
 /// `name      text`, broken at spaces before column 100.
 pub(crate) fn wrapped(name: &str, text: &str) -> Vec<String> {
-    fill(name, text.split_whitespace().map(String::from))
+    fill(name, text.split_whitespace())
+}
+
+fn fill(name: &str, parts: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    filled(&format!("{name:<9} "), &" ".repeat(10), parts, WIDTH - 1)
+}
+
+/// Words behind a beginning, in lines of at most so many columns; further lines begin with an
+/// indent.
+pub fn filled(
+    first: &str,
+    indent: &str,
+    words: impl IntoIterator<Item = impl AsRef<str>>,
+    most: usize,
+) -> Vec<String> {
+    let (mut lines, mut line, mut is_bare) = (Vec::new(), first.to_string(), true);
+    for word in words {
+        let word = word.as_ref();
+        if !is_bare && line.chars().count() + 1 + word.chars().count() > most {
+            lines.push(std::mem::replace(&mut line, indent.to_string()));
+            is_bare = true;
+        }
+        line.push_str(if is_bare { "" } else { " " });
+        line.push_str(word);
+        is_bare = false;
+    }
+    lines.push(line);
+    lines
 }
 
 /// The descriptions of a scenario and of its variants, a paragraph each, with its name before it.
@@ -73,46 +98,14 @@ pub fn about_text<'a>(
         about.into_iter().filter(|(_, about)| !about.is_empty()).collect();
     let mut lines = match scenario {
         "" => Vec::new(),
-        text => fill_within(0, "", clean(text).split_whitespace()),
+        text => filled("", "", clean(text).split_whitespace(), WIDTH),
     };
     let width = described.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(NAME);
     for (name, about) in described {
-        let name = format!("{:<width$}  ", clean(name));
-        lines.extend(fill_within(width + 2, &name, clean(about).split_whitespace()));
+        let (name, indent) = (format!("{:<width$}  ", clean(name)), " ".repeat(width + 2));
+        lines.extend(filled(&name, &indent, clean(about).split_whitespace(), WIDTH));
     }
     lines.join("\n")
-}
-
-/// Words behind a name, broken before column 100; further lines are indented.
-fn fill_within<'a>(indent: usize, name: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut lines = vec![name.to_string()];
-    for word in words {
-        let line = lines.last().map_or("", String::as_str);
-        let (is_begun, long) = (!line.ends_with(' ') && !line.is_empty(), line.chars().count());
-        match lines.last_mut() {
-            Some(line) if long + word.chars().count() < WIDTH => {
-                line.push_str(if is_begun { " " } else { "" });
-                line.push_str(word);
-            }
-            _ => lines.push(format!("{}{word}", " ".repeat(indent))),
-        }
-    }
-    lines
-}
-
-pub(crate) fn fill(name: &str, parts: impl Iterator<Item = String>) -> Vec<String> {
-    let mut lines = vec![format!("{name:<9}")];
-    for part in parts {
-        let current = lines.last_mut().map_or(0, |line| line.chars().count());
-        if current > 10 && current + 1 + part.chars().count() > 99 {
-            lines.push(" ".repeat(9));
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push(' ');
-            line.push_str(&part);
-        }
-    }
-    lines
 }
 
 /// How many warnings a table prints.

@@ -10,7 +10,7 @@ use crate::render::claims::{
 };
 use crate::render::experiments::{Row, text_rows};
 use crate::render::format::{digits, time};
-use crate::render::text::layout::{fitted, wrapped};
+use crate::render::text::layout::{filled, fitted, wrapped};
 
 /// Columns of a claim's name and statement together, and of a name at least.
 const WORDS: usize = 53;
@@ -98,18 +98,10 @@ fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String
     std::iter::once(first).chain(rest).collect()
 }
 
-/// Lines of at most so many columns.
+/// Lines of at most so many columns; none without a word.
 fn broken(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_string()),
-        }
-    }
+    let mut lines = filled("", "", text.split_whitespace(), columns);
+    lines.retain(|line| !line.is_empty());
     lines
 }
 

@@ -1,7 +1,7 @@
 //! A heat map: a number for each pair of two keys' values, as cells that are the darker the worse
 //! it is.
 //!
-//! Invariant: every cell says its number, in the drawing or under the pointer; a pair without one
+//! Invariant: every cell shows its number, in the drawing or under the pointer; a pair without one
 //! stays empty.
 
 use std::fmt::Write;

@@ -24,7 +24,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The name that the page's script knows it by.
+    /// Its name in the page's script.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Time => "time",

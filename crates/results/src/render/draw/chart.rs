@@ -51,7 +51,7 @@ pub(crate) struct Line {
     /// Its name, if that is not its variant's. Escaped.
     pub name: Option<String>,
     /// Whose it is if it is not ours: then it is dashed, its marks are hollow, and the read-out
-    /// says so. Escaped.
+    /// names the source. Escaped.
     pub published: Option<String>,
 }
 

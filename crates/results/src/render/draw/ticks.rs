@@ -99,7 +99,7 @@ fn multiples(from: f64, to: f64) -> (f64, Vec<f64>) {
     found
 }
 
-/// Ticks of an even axis and the unit that all of them share; it is said once, beside the axis.
+/// Ticks of an even axis and the unit that all of them share; it stands once, beside the axis.
 pub(crate) fn even(from: f64, to: f64, unit: Unit) -> (Vec<(f64, String)>, &'static str) {
     let (step, ticks) = multiples(from, to);
     let most = ticks.iter().fold(0.0_f64, |most, tick| most.max(tick.abs()));

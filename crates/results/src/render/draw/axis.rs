@@ -1,6 +1,6 @@
 //! The axes of charts: how a number becomes a place.
 //!
-//! An axis ends at its data, or at the bounds that its caller knows: room around the first and the
+//! An axis ends at its data, or at the bounds that its caller gives: room around the first and the
 //! last value is room in the drawing, and no number lies in it.
 //!
 //! Invariant: the same numbers give the same axis on every machine; logarithms are `libm`'s.
@@ -33,9 +33,9 @@ pub(crate) struct Axis {
     pub scale: Scale,
     /// Their unit.
     pub unit: Unit,
-    /// The quantity that the axis shows, said beside it. Markup.
+    /// The quantity that the axis shows, written beside it. Markup.
     pub title: String,
-    /// The unit of all ticks, said once behind the title; empty if each tick says it.
+    /// The unit of all ticks, once behind the title; empty if each tick has its own.
     pub shared: &'static str,
     /// Ends, after the scale's transformation.
     pub from: f64,
