@@ -1,48 +1,55 @@
-//! A host's port: the NIC of its link, and the stages above it.
+//! A host's port: its TAP, its edge, and the NIC of its link.
 //!
 //! ```text
-//!  TAP ──► label ──► TLT's shim ──► virtual switch: held flows ──► NIC ══►
-//!  TAP ◄── receive offload ◄── order ◄── TLT's shim ◄── virtual switch ◄══
+//!  TAP ──► edge: importance ──► rank ──► label ──► flows that others hold ──► NIC ══►
+//!  TAP ◄── edge: order ◄── receive offload ◄── importance ◄── virtual switch ◄══
 //! ```
 //!
-//! Each stage is there where the plan asks for it. The edge ([`Edge`], `millpond switch`'s own
-//! code) labels what leaves and merges what arrives.
+//! The edge ([`Edge`], `millpond switch`'s own code) has the stages that the plan asks for, in the
+//! simulator's order: limits come first, on the host's cgroups.
+//!
+//! Cores of the virtual switch and of applications are the scenario's: their work takes its time in
+//! the fabric's schedule, and none of this machine's cores. A packet with payload reaches the
+//! kernel when its application's core has served it. The kernel's receive window plays no part in
+//! that. The port of a connection names its class of traffic ([`crate::load`]), and so its
+//! application; other packets have none.
 //!
 //! Invariant: a packet that arrives is handed to the kernel once, consumed by the shim, dropped for
 //! a counted reason, or held here.
 
+#[cfg(test)]
+mod tests;
+
 use crate::address;
+use crate::load::class_of;
 use crate::network::Uplink;
-use crate::nic::{Carry, Nic, key};
-use crate::order::Orders;
-use crate::virtual_switch::VirtualSwitch;
+use crate::nic::{Carry, Nic};
+use crate::words;
 use millpond_core::Time;
-use millpond_core::counters::Counters;
-use millpond_core::edge::flowcell::{Opening, Rule};
-use millpond_core::edge::schedule::Order;
+use millpond_core::counters::{Count, Counters, DropReason};
+use millpond_core::importance::{First, ImportanceParams, TltParams};
 use millpond_core::packet::Kind;
 use millpond_core::registry::Choice;
 use millpond_core::switch::QueueView;
 use millpond_linux::dataplane::buffers::{Buffers, Frame};
 use millpond_linux::dataplane::counters::Drop;
 use millpond_linux::dataplane::flow::Keys;
-use millpond_linux::dataplane::frame::parse::tcp;
-use millpond_linux::dataplane::frame::{Offload, parse, parse_head};
+use millpond_linux::dataplane::frame::parse;
 use millpond_linux::dataplane::outgoing::Outgoing;
 use millpond_linux::dataplane::port::Received;
 use millpond_linux::dataplane::port::shared::Sender;
 use millpond_linux::dataplane::slot::Slot;
-use millpond_linux::edge::Edge;
-use millpond_linux::edge::importance::{Shim, Verdict};
-use millpond_linux::encapsulation::Encapsulation;
-use millpond_linux::fabric::{Fabric, Held, Left, cut};
+use millpond_linux::edge::importance::{Shim, ShimParams};
+use millpond_linux::edge::{ClassOf, Edge, Stages};
+use millpond_linux::fabric::{Fabric, Held, Left};
 use millpond_scenario::plan::Plan;
+use millpond_sim::equip;
 use millpond_sim::labels::LabelPlan;
 use std::io::IoSlice;
 
-/// A rule for edges that only receive.
-const UNUSED: Rule =
-    Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
+/// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
+/// the write of the acknowledgement, and the driver reads it before it looks at the time.
+const DELTA: Time = Time::from_us(50);
 
 /// A host as the fabric has it.
 pub struct Host {
@@ -50,30 +57,46 @@ pub struct Host {
     /// Its TAP.
     pub slot: Slot,
     nic: Nic,
-    edge: Option<Edge>,
-    /// Restores order, if the plan asks for it.
-    orders: Option<Orders>,
-    /// Packets in order, on their way up.
-    due: Vec<Left>,
-    /// Whether the edge labels what leaves.
-    labels: bool,
-    /// Whether the edge merges what arrives.
-    merges: bool,
+    edge: Edge,
+    /// The kind of its virtual switch.
+    switch: &'static str,
     flat: Vec<u8>,
-    parts: Vec<Held>,
 }
 
-/// The edge of a host, if the plan gives it any work.
-fn edge(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Option<Edge> {
-    let offload = &plan.host.choices.receive_offload;
-    if labels.is_none() && offload.kind() == "none" {
-        return None;
+/// The shim of a host, if the plan marks importance. It cannot know the last packet of a window,
+/// so the first one starts the clock.
+fn shim(plan: &Plan) -> Option<Shim> {
+    let ImportanceParams::Tlt(tlt) = &plan.transport_choices.importance else { return None };
+    Some(Shim::new(&ShimParams {
+        tlt: TltParams { first: First::First, ..tlt.clone() },
+        delta: DELTA,
+        clock_timeout: plan.transport.min_rto,
+        ..ShimParams::default()
+    }))
+}
+
+/// The stages of a host.
+fn stages(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Stages {
+    let rate = plan.topology.links[host as usize].rate;
+    let classes = plan.traffic.classes.len() as u16;
+    let class: ClassOf = Box::new(move |held: &Held| class_of(held, classes));
+    let list = |labels: &LabelPlan| {
+        (0..plan.topology.hosts)
+            .map(|peer| labels.between(Time::ZERO, host, peer).to_vec())
+            .collect()
+    };
+    Stages {
+        shim: shim(plan),
+        rank: plan.transport_choices.rank.clone(),
+        rule: labels.map(|labels| labels.rule),
+        is_followed: labels.is_some_and(|labels| labels.is_followed),
+        labels: labels.map(list).unwrap_or_default(),
+        offload: plan.host.choices.receive_offload.clone(),
+        ordering: plan.transport_choices.ordering.timeout(),
+        virtual_switch: equip::virtual_switch(plan, host, rate).zip(Some(class)),
+        framing: plan.host.frame_overhead as u16,
+        keys: Keys::seeded(plan.seed ^ u64::from(host) << 32),
     }
-    let list = |peer| labels.map_or(vec![0], |it| it.between(Time::ZERO, host, peer).to_vec());
-    let lists = (0..plan.topology.hosts).map(list).collect();
-    let rule = labels.map_or(UNUSED, |labels| labels.rule);
-    let keys = Keys::seeded(plan.seed ^ u64::from(host) << 32);
-    Some(Edge::keyed(rule, lists, offload, keys))
 }
 
 impl Host {
@@ -85,29 +108,24 @@ impl Host {
         uplink: Uplink,
         slot: Slot,
     ) -> Host {
-        let is_followed = labels.is_some_and(|labels| labels.is_followed);
         Host {
             hosts: plan.topology.hosts,
             slot,
-            nic: Nic::new(plan, host, uplink, is_followed),
-            orders: Orders::new(plan.transport_choices.ordering.timeout()),
-            edge: edge(plan, labels, host),
-            labels: labels.is_some(),
-            merges: plan.host.choices.receive_offload.kind() != "none",
-            due: Vec::new(),
+            nic: Nic::new(plan, uplink),
+            edge: Edge::of(stages(plan, labels, host)),
+            switch: plan.edge.virtual_switch.kind(),
             flat: Vec::new(),
-            parts: Vec::new(),
         }
     }
 
     /// From now on these labels lead to each peer; none: as before.
     pub fn set_labels<'a>(&mut self, labels: impl Fn(u32) -> &'a [u16]) {
-        let Some(edge) = &mut self.edge else { return };
+        let edge = &mut self.edge;
         (0..self.hosts).for_each(|peer| edge.set_labels(peer as usize, labels(peer).to_vec()));
     }
     /// Until when its link is taken by what it has sent.
     pub fn sends_until(&self) -> Time {
-        self.nic.busy_until()
+        self.nic.busy_until
     }
     /// Packets that its NIC has taken.
     pub fn entered(&self) -> u64 {
@@ -121,16 +139,28 @@ impl Host {
     pub fn waiting(&mut self, at: Time) -> QueueView {
         self.nic.queue.as_mut().map_or(QueueView::default(), |queue| queue.view(at))
     }
-    /// Its virtual switch, if it has one.
-    pub fn switch(&self) -> Option<&VirtualSwitch> {
-        self.nic.switch.as_deref()
+    /// Packets that its virtual switch has dropped.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.edge.counters.discarded(reason)
+    }
+    /// The bytes of all of these.
+    pub fn dropped_bytes(&self) -> u64 {
+        self.edge.dropped_bytes()
+    }
+    /// Packets that have arrived and wait in its virtual switch, and their bytes.
+    pub fn kept(&self) -> (u64, u64) {
+        self.edge.host().virtual_switch().map_or((0, 0), |_| self.edge.kept())
     }
     /// Adds what its mechanisms have counted.
     pub fn count(&self, all: &mut Counters) {
-        if let Some(switch) = self.switch() {
-            switch.count(all);
+        if let Some(switch) = self.edge.host().virtual_switch() {
+            let named = all.of(self.switch);
+            switch.counts().tell(named);
+            if let Some(held) = self.edge.held() {
+                named.add("held-us", Count::Micros(held));
+            }
         }
-        let Some(tlt) = self.nic.shim.as_ref().map(Shim::counters) else { return };
+        let Some(tlt) = self.edge.shim().map(Shim::counters) else { return };
         let named = all.of("tlt");
         for (kind, sent) in [
             ("unimportant", tlt.unimportant),
@@ -204,89 +234,33 @@ impl Host {
     fn send(
         &mut self,
         now: Time,
-        mut frame: Frame,
+        frame: Frame,
         fabric: &mut Fabric,
         buffers: &mut Buffers,
     ) -> Result<(), Drop> {
         let bytes = frame.bytes(buffers);
         if let Some(reply) = address::answer(bytes, self.hosts) {
             let view = parse(&reply).ok_or(Drop::Runt)?;
-            return self.up(now, &view_of(&view, &[IoSlice::new(&reply)], reply.len()));
+            let (pieces, length) = ([IoSlice::new(&reply)], reply.len());
+            let (offload, sender) = (Default::default(), Sender::Elsewhere);
+            return self.up(now, &Outgoing { view, offload, pieces: &pieces, length, sender });
         }
         let view = parse(bytes).ok_or(Drop::Runt)?;
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
-        if let Some(edge) = self.edge.as_mut().filter(|_| self.labels) {
-            let Some(peer) = address::of_mac(view.destination, self.hosts) else {
-                return Err(Drop::Nowhere);
-            };
-            let carry = &mut Carry { nic: &mut self.nic, fabric };
-            return edge.send(now, buffers, &mut frame, &view, peer as usize, carry);
-        }
-        cut(&frame, &view, buffers, &mut self.parts);
-        let mut result = Ok(());
-        for held in self.parts.drain(..) {
-            result = result.and(self.nic.launch(now, held, None, fabric, buffers));
-        }
-        result
+        let first = fabric.classifier().read(now, bytes, frame.length, &view)?;
+        let carry = &mut Carry { nic: &mut self.nic, fabric };
+        self.edge.leave(now, buffers, &frame, &view, first, carry)
     }
 
     /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
     pub fn arrive(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
-        match &mut self.nic.switch {
-            Some(switch) => switch.arrive(left, buffers),
-            None => self.receive(now, left, buffers),
-        }
-    }
-
-    /// Takes a packet that no virtual switch has, or that it has let through.
-    fn receive(&mut self, now: Time, mut left: Left, buffers: &mut Buffers) {
-        if let Some(shim) = &mut self.nic.shim {
-            let held = &mut left.held;
-            if shim.incoming(now, &mut held.bytes, &held.view, buffers) == Verdict::Swallow {
-                return held.bytes.end(buffers);
-            }
-            // It may have taken an option out of the headers.
-            let view = parse_head(held.bytes.header.bytes(), held.bytes.length());
-            held.view = view.unwrap_or(held.view);
-        }
-        let Some((orders, key)) = self.orders.as_mut().zip(key(&left.held)) else {
-            return self.hand_up(now, left, buffers);
-        };
-        if left.packet.kind() == Kind::Syn || left.packet.kind() == Kind::SynAck {
-            let layers = left.held.view.tcp();
-            let seq = layers.map_or(0, |layers| tcp::seq(left.held.bytes.header.bytes(), layers));
-            orders.open(now, left.packet.flow, key, seq);
-        }
-        orders.arrive(now, left, key, |left| self.due.push(left));
-        self.hand_up_due(now, buffers);
-    }
-
-    fn hand_up_due(&mut self, now: Time, buffers: &mut Buffers) {
-        let mut due = std::mem::take(&mut self.due);
-        due.drain(..).for_each(|left| self.hand_up(now, left, buffers));
-        self.due = due;
-    }
-
-    fn hand_up(&mut self, now: Time, left: Left, buffers: &mut Buffers) {
         let Left { at, packet, mut held, .. } = left;
-        if let Some(edge) = self.edge.as_mut().filter(|_| self.merges) {
-            let partial = held.offload.partial;
-            let stamp = Encapsulation {
-                label: packet.entropy as u16,
-                flowcell: packet.flowcell(),
-                partial,
-            };
-            let view = held.bytes.view();
-            return edge.arrive(at, packet.src as usize, stamp, (held.bytes, view), buffers);
+        if packet.kind() == Kind::Overlay {
+            let words = words::read(&held, buffers);
+            held.bytes.end(buffers);
+            return self.edge.receive_words(at, packet, words, buffers);
         }
-        let pieces =
-            [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
-        let frame =
-            Outgoing { offload: held.offload, ..view_of(&held.view, &pieces, held.bytes.length()) };
-        if let Err(reason) = self.up(now, &frame) {
-            self.slot.counters.drop(reason);
-        }
-        held.bytes.end(buffers);
+        self.edge.receive(now, at, packet, held, buffers);
     }
 
     /// Hands a frame to the kernel, which takes it at once or has it wait.
@@ -296,52 +270,33 @@ impl Host {
 
     /// A round has ended at `now`; all that has come by `seen` was handed to [`Host::arrive`].
     pub fn flush(&mut self, (now, seen): (Time, Time), fabric: &mut Fabric, buffers: &mut Buffers) {
-        self.nic.serve_switch((now, seen), fabric, buffers);
-        while let Some(left) = self.nic.switch.as_mut().and_then(|switch| switch.next_up()) {
-            self.receive(now, left, buffers);
+        let Host { edge, nic, slot, flat, .. } = self;
+        edge.flush(now, seen, buffers, |_, frame| slot.deliver(now, frame, flat).map(|_| ()));
+        while let Some((packet, words)) = edge.next_word() {
+            nic.speak(now, packet, &words, fabric, buffers);
         }
-        self.nic.send_due(now, fabric, buffers);
-        self.slot.drain(now, &mut self.flat);
-        if let Some(orders) = &mut self.orders {
-            orders.expire(now, |left| self.due.push(left));
-            self.hand_up_due(now, buffers);
+        for frame in edge.due(now) {
+            let Some(view) = parse(&frame) else { continue };
+            // The host's own frames had a way to the same address.
+            let first = fabric.classifier().read(now, &frame, frame.len(), &view);
+            let Ok(first) = first else { continue };
+            let carry = &mut Carry { nic, fabric };
+            edge.send_own(now, buffers, &frame, &view, first, carry);
         }
-        let Host { edge: Some(edge), slot, flat, merges: true, .. } = self else { return };
-        edge.flush(now, now, buffers, |_, frame| slot.deliver(now, frame, flat).map(|_| ()));
+        let carry = &mut Carry { nic, fabric };
+        edge.take_turns(now, buffers, carry);
+        slot.drain(now, flat);
     }
 
     /// When [`Host::flush`] is due by itself.
     pub fn deadline(&self) -> Option<Time> {
-        let edge = self.edge.as_ref().and_then(Edge::deadline);
-        let order = self.orders.as_ref().and_then(Orders::deadline);
-        let shim = self.nic.shim.as_ref().and_then(Shim::deadline);
-        let switch = self.nic.switch_deadline();
-        edge.into_iter().chain(self.slot.due()).chain(order).chain(shim).chain(switch).min()
+        let has_room = self.nic.busy_until.saturating_sub(self.nic.room);
+        let turns = self.edge.has_turns().then_some(has_room);
+        self.edge.deadline().into_iter().chain(self.slot.due()).chain(turns).min()
     }
 
     /// Forgets flows that are idle: to be called each millisecond.
     pub fn age(&mut self, now: Time) {
-        if let Some(edge) = &mut self.edge {
-            edge.evict(now);
-        }
-        if let Some(shim) = &mut self.nic.shim {
-            shim.evict(now);
-        }
-        if let Some(ranks) = &mut self.nic.ranks {
-            ranks.evict(now);
-        }
-        if let Some(orders) = &mut self.orders {
-            orders.evict(now);
-        }
+        self.edge.evict(now);
     }
-}
-
-/// A frame that is whole.
-fn view_of<'a>(
-    view: &millpond_linux::dataplane::frame::View,
-    pieces: &'a [IoSlice<'a>],
-    length: usize,
-) -> Outgoing<'a> {
-    let (offload, sender) = (Offload::default(), Sender::Elsewhere);
-    Outgoing { view: *view, offload, pieces, length, sender }
 }

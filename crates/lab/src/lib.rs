@@ -2,8 +2,8 @@
 //! switch nodes in one user-space process.
 //!
 //! ```text
-//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, label, hold ─ NIC ──► Fabric: switches, links
-//!  socket ─ kernel TCP ─ TAP ◄── host: virtual switch, receive offload ◄──┘
+//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, rank, label, hold ─ NIC ──► Fabric: switches, links
+//!  socket ─ kernel TCP ─ TAP ◄── host: virtual switch, mark, receive offload, order ◄──┘
 //! ```
 //!
 //! | file | content |
@@ -13,10 +13,9 @@
 //! | `address` | addresses of hosts; answers to ARP |
 //! | `place` | namespaces, TAPs, routes |
 //! | `network` | a plan's switches and links as a `Fabric` |
-//! | `host` | a host's port: its TAP, and the stages between that and the NIC |
+//! | `host` | a host's port: its TAP, its edge with the stages, and its NIC |
 //! | `nic`, `nic_queue` | a host's NIC; what waits in it |
-//! | `virtual_switch` | a host's virtual switch, and flows that other hosts' switches hold |
-//! | `rank`, `order`, `stream` | ranks of what leaves, order of what arrives, by stream offsets |
+//! | `words` | the packets of hosts' virtual switches as frames |
 //! | `state` | the network as it moves |
 //! | `driver` | the thread that moves packets by the clock |
 //! | `changes` | links that fail and come back, and routes and labels that follow |
@@ -56,19 +55,16 @@ pub mod load;
 pub mod network;
 mod nic;
 mod nic_queue;
-mod order;
 pub mod output;
 mod place;
 pub mod programs;
-mod rank;
 mod record;
 mod responses;
 pub mod state;
-mod stream;
 pub mod support;
 mod urgent;
-mod virtual_switch;
 pub mod watching;
+mod words;
 
 pub use command::check as check_programs;
 pub use error::Error;

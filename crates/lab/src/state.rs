@@ -10,7 +10,6 @@ use crate::host::Host;
 use crate::lateness::Quantiles;
 use crate::network;
 use crate::record::Recorders;
-use crate::virtual_switch::VirtualSwitch;
 use millpond_core::Time;
 use millpond_core::counters::{Counters, DropReason};
 use millpond_linux::dataplane::buffers::Buffers;
@@ -143,18 +142,20 @@ impl State {
     /// The counts, but for what only its driver knows.
     pub fn counted(&self) -> Counted {
         let lines = self.fabric.lines();
-        let switches = || self.hosts.iter().filter_map(Host::switch);
-        let of_hosts = |reason: DropReason| switches().map(|it| it.dropped(reason)).sum::<u64>();
+        let of_hosts =
+            |reason: DropReason| self.hosts.iter().map(|host| host.dropped(reason)).sum::<u64>();
         let sum = |reason: DropReason| {
             let of_lines = lines.iter().map(|line| line.slot.counters.discarded(reason));
             of_lines.sum::<u64>() + of_hosts(reason)
         };
         // To the fabric these had left.
-        let (kept, kept_bytes) = switches()
-            .map(VirtualSwitch::kept)
+        let (kept, kept_bytes) = self
+            .hosts
+            .iter()
+            .map(Host::kept)
             .fold((0, 0), |(packets, bytes), kept| (packets + kept.0, bytes + kept.1));
         let lost: u64 = DropReason::ALL.iter().map(|reason| of_hosts(*reason)).sum();
-        let lost_bytes: u64 = switches().map(VirtualSwitch::dropped_bytes).sum();
+        let lost_bytes: u64 = self.hosts.iter().map(Host::dropped_bytes).sum();
         let refused = |slot: &millpond_linux::dataplane::slot::Slot| {
             // Frames for groups, such as a program's announcements, have no way here.
             let refused = Drop::ALL.iter().filter(|reason| **reason != Drop::Nowhere);

@@ -15,7 +15,7 @@
 use super::flows::Ingress;
 use super::nic::Offered;
 use super::stream::Stream;
-use super::{Call, FlowQueue, Host, HostWire, Label, Leave, Seen, importance, rank};
+use super::{Call, FlowQueue, Host, HostWire, KernelSending, Label, Leave, Seen, importance, rank};
 use crate::edge::flowcell::{Rule, counted};
 use crate::edge::{Heard, Ranker};
 use crate::importance::Marker;
@@ -96,6 +96,29 @@ pub struct EgressStages {
     pub ranker: Option<Box<Ranker>>,
     /// Its labels.
     pub label: Option<Box<Label>>,
+}
+
+impl EgressStages {
+    /// Ranks a packet, and labels it where it is the first of a segment that counts for so many
+    /// bytes.
+    #[inline]
+    fn stamp<S: Stream, W: HostWire>(
+        &mut self,
+        now: Time,
+        packet: &mut Packet,
+        segment: Option<u32>,
+        stream: &S,
+        wire: &mut W,
+    ) {
+        if packet.payload > 0
+            && let Some(ranker) = self.ranker.as_deref_mut()
+        {
+            rank::stamp(ranker, now, packet, stream);
+        }
+        if let Some((label, bytes)) = self.label.as_deref_mut().zip(segment) {
+            label.stamp(now, packet, bytes, wire);
+        }
+    }
 }
 
 impl Egress {
@@ -245,22 +268,17 @@ impl<K: Copy + Eq> Host<K> {
         let (mut rest, mut departs, mut is_first) = (len, Time::MAX, true);
         loop {
             rest = cut.next(&mut packet, rest);
-            if packet.payload > 0 {
-                if let Some(marker) = stages.marker.as_deref_mut() {
-                    let is_last = rest == 0 && !stream.would_send();
-                    let ends = stream.ends_message(packet.seq() + u64::from(packet.payload));
-                    importance::stamp(marker, &mut packet, is_last, ends);
-                }
-                if let Some(ranker) = stages.ranker.as_deref_mut() {
-                    rank::stamp(ranker, now, &mut packet, stream);
-                }
+            if packet.payload > 0
+                && let Some(marker) = stages.marker.as_deref_mut()
+            {
+                let is_last = rest == 0 && !stream.would_send();
+                let ends = stream.ends_message(packet.seq() + u64::from(packet.payload));
+                importance::stamp(marker, &mut packet, is_last, ends);
             }
-            if is_first {
-                if let Some(label) = stages.label.as_deref_mut() {
-                    label.stamp(now, &mut packet, counted(len, cut.headers), wire);
-                }
+            let segment = is_first.then(|| counted(len, cut.headers));
+            stages.stamp(now, &mut packet, segment, stream, wire);
+            if std::mem::take(&mut is_first) {
                 queue.join(len, packet.src, Time::MAX);
-                is_first = false;
             }
             let id = wire.inject(packet);
             match &mut held {
@@ -283,6 +301,36 @@ impl<K: Copy + Eq> Host<K> {
             self.hold(leave, held, wire);
         }
         departs
+    }
+
+    /// A segment of a kernel's connection: packets that are cut, and that limits and importance
+    /// have passed. It counts for so many bytes.
+    pub fn send_cut<W: HostWire>(
+        &mut self,
+        now: Time,
+        egress: &mut Egress,
+        stream: &mut KernelSending,
+        segment: u32,
+        packets: impl Iterator<Item = Packet>,
+        wire: &mut W,
+    ) {
+        let Some(stages) = egress.stages.as_deref_mut() else { return };
+        let mut first: Option<Packet> = None;
+        for mut packet in packets {
+            let mut described = if packet.payload > 0 { stream.describe(packet) } else { packet };
+            let bytes = first.is_none().then_some(segment);
+            stages.stamp(now, &mut described, bytes, stream, wire);
+            let first = first.get_or_insert(described);
+            (packet.rank, packet.entropy) = (described.rank, first.entropy);
+            packet.set_flowcell(first.flowcell());
+            self.put_cut(now, packet, wire);
+        }
+    }
+
+    /// A packet of a kernel that has no stage.
+    pub fn put_cut<W: HostWire>(&mut self, now: Time, packet: Packet, wire: &mut W) {
+        let id = wire.inject(packet);
+        self.nic.offer(now, id, wire);
     }
 
     /// An acknowledgement of a connection; `class`: of its traffic.
@@ -348,12 +396,8 @@ impl<K: Copy + Eq> Host<K> {
         packet.class = packet.class.with_importance(importance);
         super::passes!(Importance);
         if let Some(stages) = egress.stages.as_deref_mut() {
-            if let Some(ranker) = stages.ranker.as_deref_mut() {
-                rank::stamp(ranker, now, &mut packet, stream);
-            }
-            if let Some(label) = stages.label.as_deref_mut() {
-                label.stamp(now, &mut packet, counted(len, cut.headers), wire);
-            }
+            let segment = Some(counted(len, cut.headers));
+            stages.stamp(now, &mut packet, segment, stream, wire);
         }
         self.send_one(now, packet, &leave, wire);
         leave

@@ -107,6 +107,9 @@ impl<K: Copy + Eq> Host<K> {
         if let Some(switch) = &mut arrival.switch {
             return switch.on_arrival(now, id, wire);
         }
+        if !wire.passes_up(now, id) {
+            return;
+        }
         if let Some(receive) = &mut arrival.receive {
             return receive.on_arrival(now, id, wire);
         }
@@ -230,6 +233,7 @@ impl<K: Copy + Eq> Host<K> {
             _ => (),
         }
         let has_news = switch.has_news(now);
+        arrival.up.retain(|received| wire.passes_up(now, received.id));
         if let Some(receive) = &mut arrival.receive {
             for received in arrival.up.drain(..) {
                 receive.wait(now, received.id, wire);

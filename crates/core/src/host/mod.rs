@@ -17,6 +17,7 @@
 //! | `nic` | egress | when does the link carry it? |
 //! | `receive` | ingress | when does a core look at it? |
 //! | `virtual_switch` | ingress, in place of the two | when does its application look at it? |
+//! | `kernel` | both ways | what a kernel's TCP is as an endpoint, which arrives as frames |
 //! | `offload` | ingress | what does it go up with? |
 //! | `order` | ingress | has what comes before it arrived? |
 //!
@@ -39,6 +40,7 @@ pub mod flow_queue;
 mod flows;
 pub mod importance;
 mod ingress;
+mod kernel;
 pub mod label;
 pub mod limit;
 pub mod nic;
@@ -57,6 +59,7 @@ pub use egress::{Conditions, Cut, Egress, EgressStages, Segment};
 pub use flow_queue::FlowQueue;
 pub use flows::{Expecting, Flows, Ingress};
 pub use importance::MarkingCounters;
+pub use kernel::{Backlog, KernelReceiving, KernelSending, Turn};
 pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
@@ -118,6 +121,11 @@ pub trait HostWire {
     fn labels(&mut self, now: Time, src: HostId, dst: HostId) -> Labels<'_>;
     /// `id` has reached the host: to the network it is delivered.
     fn arrived(&mut self, id: PacketId);
+    /// `id` goes up from the link or the virtual switch. `false`: a driver whose stages of
+    /// importance stand before the endpoint has consumed it.
+    fn passes_up(&mut self, _now: Time, _id: PacketId) -> bool {
+        true
+    }
     /// `id` is dropped; count it and free it.
     fn discard(&mut self, id: PacketId, reason: DropReason);
     /// All packets of what had reached the host are dropped after all.

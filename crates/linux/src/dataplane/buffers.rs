@@ -108,6 +108,13 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A copy of a frame; `None`: no buffer is free, or it is longer than one.
+    pub fn copy(bytes: &[u8], offload: Offload, buffers: &mut Buffers) -> Option<Frame> {
+        let length = bytes.len();
+        let buffer = if length <= FRAME_MAX { buffers.take()? } else { return None };
+        buffers.bytes_mut(buffer)[ROOM..ROOM + length].copy_from_slice(bytes);
+        Some(Frame { buffer, start: ROOM, length, offload })
+    }
     /// Its bytes.
     pub fn bytes<'a>(&self, buffers: &'a Buffers) -> &'a [u8] {
         &buffers.bytes(self.buffer)[self.start..self.start + self.length]

@@ -20,7 +20,7 @@
 use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::{FlowKey, Keys};
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Inner, Mac, Tag, View, checksum};
+use crate::dataplane::frame::{Inner, Ip, Mac, Tag, Version, View};
 use millpond_core::packet::{Body, NONE, TTL, TrafficClass, flags};
 use millpond_core::{Ecn, FlowId, HostId, Importance, Packet, Time};
 use std::collections::HashMap;
@@ -37,62 +37,15 @@ pub struct Classifier {
     framing: u16,
 }
 
-/// Where the fields of an IP header are that a switch reads and writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Network {
-    V4(usize),
-    V6(usize),
-}
-
-impl Network {
-    /// Of a frame that is IP, whole or a fragment.
-    fn of(header: &[u8], view: &View) -> Option<Network> {
-        let at = view.ethernet;
-        let is_ip = matches!(view.inner, Inner::Transport(_) | Inner::Fragment | Inner::OtherIp);
-        let (network, length) = match header.get(at).filter(|_| is_ip)? >> 4 {
-            4 => (Network::V4(at), 20),
-            _ => (Network::V6(at), 40),
-        };
-        (header.len() >= at + length).then_some(network)
-    }
-    /// Type of service, or traffic class.
-    fn class(self, header: &[u8]) -> u8 {
-        match self {
-            Network::V4(at) => header[at + 1],
-            Network::V6(at) => header[at] << 4 | header[at + 1] >> 4,
-        }
-    }
-    fn hops(self, header: &[u8]) -> u8 {
-        match self {
-            Network::V4(at) => header[at + 8],
-            Network::V6(at) => header[at + 7],
-        }
-    }
-    fn congest(self, header: &mut [u8]) {
-        match self {
-            Network::V4(at) => set_word(header, at, 0, |word| word | 3),
-            Network::V6(at) => header[at + 1] |= 3 << 4,
-        }
-    }
-    fn set_hops(self, header: &mut [u8], hops: u8) {
-        match self {
-            Network::V4(at) => set_word(header, at, 8, |word| u16::from(hops) << 8 | word & 0xff),
-            Network::V6(at) => header[at + 7] = hops,
-        }
-    }
-}
-
-/// Changes a word of an IPv4 header, and its checksum with it.
-fn set_word(header: &mut [u8], network: usize, at: usize, change: impl FnOnce(u16) -> u16) {
-    let word = |header: &[u8], at: usize| {
-        u16::from_be_bytes([header[network + at], header[network + at + 1]])
+/// The IP header of a frame that is IP, whole or a fragment.
+fn ip(header: &[u8], view: &View) -> Option<Ip> {
+    let at = view.ethernet;
+    let is_ip = matches!(view.inner, Inner::Transport(_) | Inner::Fragment | Inner::OtherIp);
+    let (version, length) = match header.get(at).filter(|_| is_ip)? >> 4 {
+        4 => (Version::V4, 20),
+        _ => (Version::V6, 40),
     };
-    let from = word(header, at);
-    let to = change(from);
-    let sum = checksum::updated(word(header, 10), from, to);
-    for (at, word) in [(at, to), (10, sum)] {
-        header[network + at..network + at + 2].copy_from_slice(&word.to_be_bytes());
-    }
+    (header.len() >= at + length).then_some(Ip { version, at })
 }
 
 /// The priority, the importance and the ECN field of an IP header's byte; what names no importance
@@ -110,8 +63,7 @@ fn traffic_class(byte: u8) -> TrafficClass {
 /// The priority, the importance and the ECN field of a frame, of which `header` has the first
 /// bytes.
 pub fn class(header: &[u8], view: &View) -> TrafficClass {
-    Network::of(header, view)
-        .map_or(TrafficClass::default(), |network| traffic_class(network.class(header)))
+    ip(header, view).map_or(TrafficClass::default(), |ip| traffic_class(ip.class(header)))
 }
 
 impl Classifier {
@@ -141,7 +93,6 @@ impl Classifier {
         let dst = *self.hosts.get(&view.destination).ok_or(Drop::Nowhere)?;
         let src = self.hosts.get(&view.source).copied().unwrap_or(NONE);
         let tag = view.tag.and_then(|at| Tag::read(header, at)).unwrap_or_default();
-        let network = Network::of(header, view);
         let flow = self.flow(header, view);
         let size = length.saturating_sub(view.ethernet) + usize::from(self.framing);
         let (body, said) = transport(header, view);
@@ -158,7 +109,7 @@ impl Classifier {
             payload: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16),
             flags: said | if tag.deflected { flags::DEFLECTED } else { 0 },
             class: class(header, view),
-            ttl: network.map_or(TTL, |network| network.hops(header)),
+            ttl: ip(header, view).map_or(TTL, |ip| ip.hops(header)),
             ..Packet::default()
         })
     }
@@ -192,12 +143,13 @@ fn transport(header: &[u8], view: &View) -> (Body, u16) {
 
 /// Writes what a switch has decided of a packet into its headers.
 pub fn write(packet: &Packet, header: &mut [u8], view: &View) {
-    if let Some(network) = Network::of(header, view) {
-        if packet.class.ecn() == Ecn::Ce && network.class(header) & 3 != 3 {
-            network.congest(header);
+    if let Some(ip) = ip(header, view) {
+        let class = ip.class(header);
+        if packet.class.ecn() == Ecn::Ce && class & 3 != 3 {
+            ip.set_class(header, class | 3);
         }
-        if network.hops(header) != packet.ttl {
-            network.set_hops(header, packet.ttl);
+        if ip.hops(header) != packet.ttl {
+            ip.set_hops(header, packet.ttl);
         }
     }
     if let Some(at) = view.tag.filter(|_| packet.has(flags::DEFLECTED)) {
@@ -209,7 +161,7 @@ pub fn write(packet: &Packet, header: &mut [u8], view: &View) {
 mod tests {
     use super::*;
     use crate::dataplane::frame::segment::tests::{Build, frame_of};
-    use crate::dataplane::frame::{Protocol, Version, parse};
+    use crate::dataplane::frame::{Protocol, checksum, parse};
     use millpond_core::packet::Kind;
     use proptest::prelude::*;
 
@@ -314,18 +266,9 @@ mod tests {
             let mut frame =
                 [&plain[..at], if tagged { &tag[..] } else { &[] }, &plain[at..]].concat();
             let view = parse(&frame).unwrap();
-            let network = Network::of(&frame, &view).unwrap();
-            match network {
-                Network::V4(n) => {
-                    set_word(&mut frame, n, 0, |word| word & 0xff00 | u16::from(class));
-                    set_word(&mut frame, n, 8, |word| word & 0xff | u16::from(hops) << 8);
-                }
-                Network::V6(n) => {
-                    frame[n] = 0x60 | class >> 4;
-                    frame[n + 1] = class << 4 | frame[n + 1] & 15;
-                    frame[n + 7] = hops;
-                }
-            }
+            let ip = ip(&frame, &view).unwrap();
+            ip.set_class(&mut frame, class);
+            ip.set_hops(&mut frame, hops);
             prop_assert!(checks(&frame, &view));
             let mut p = packet(&frame);
             prop_assert_eq!((p.ttl, p.priority()), (hops, class >> 5));

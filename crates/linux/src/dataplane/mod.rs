@@ -9,6 +9,7 @@
 //! | `budget` | what a port may cost in a round |
 //! | `buffers` | where frames lie, shared by the packets that are cut from them |
 //! | `packet` | a packet: headers of its own, payload in a buffer |
+//! | `held` | a packet's frame; frames cut into packets |
 //! | `outgoing` | a frame on its way to a port |
 //! | `flow` | flow keys, and what must be equal for two packets to merge |
 //! | `metadata` | a frame's headers as the core's packet, and the verdict back into them |
@@ -31,6 +32,7 @@ pub mod egress;
 pub mod fault;
 pub mod flow;
 pub mod frame;
+pub mod held;
 pub mod loops;
 pub mod metadata;
 pub mod mirror;

@@ -21,7 +21,13 @@ pub struct Outgoing<'a> {
     pub sender: Sender<'a>,
 }
 
-impl Outgoing<'_> {
+impl<'a> Outgoing<'a> {
+    /// A frame that waits for nobody who could be notified.
+    pub fn of(view: View, offload: Offload, pieces: &'a [IoSlice<'a>]) -> Outgoing<'a> {
+        let length = pieces.iter().map(|piece| piece.len()).sum();
+        Outgoing { view, offload, pieces, length, sender: Sender::Elsewhere }
+    }
+
     /// Its first bytes, so many at most.
     #[cold]
     pub fn front(&self, most: usize) -> Vec<u8> {

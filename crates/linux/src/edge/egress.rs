@@ -12,18 +12,19 @@
 //! Invariant: packets of one flowcell go to one path, in order.
 
 use super::Edge;
-use super::link::{Driver, Link};
+use super::link::Link;
 use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::FlowKey;
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Checksums, Header, Segmenter, View};
+use crate::dataplane::frame::{Offload, View};
+use crate::dataplane::held::{Held, cut};
 use crate::dataplane::metadata;
-use crate::dataplane::packet::Packet as Bytes;
 use crate::encapsulation::Encapsulation;
-use millpond_core::edge::flowcell::Rule;
-use millpond_core::host::{Cut, Egress, EgressStages, Label, Segment, Stream};
-use millpond_core::packet::{Body, NONE};
+use millpond_core::edge::Ranker;
+use millpond_core::edge::flowcell::counted;
+use millpond_core::host::{Egress, EgressStages, KernelSending, Label, Turn};
+use millpond_core::packet::{Body, NONE, flags};
 use millpond_core::random::mix64;
 use millpond_core::{HostId, Packet, Time};
 
@@ -39,9 +40,10 @@ const EVICTION_STEPS: usize = 256;
 /// path.
 pub(super) const FLOWS_MAX: usize = 1 << 16;
 
-/// Carries packets to a peer.
+/// Carries packets away: over paths to a peer, or on a link.
 pub trait Carrier {
-    /// Takes all packets of one stamp, and ends those that it cannot carry.
+    /// Takes the packets of a segment, which have one stamp, with their frames. Ends those that it
+    /// cannot carry.
     ///
     /// # Errors
     /// The reason why a packet was dropped.
@@ -49,15 +51,31 @@ pub trait Carrier {
         &mut self,
         now: Time,
         buffers: &mut Buffers,
-        peer: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Bytes>,
+        packets: &[Packet],
+        frames: &mut Vec<Held>,
     ) -> Result<(), Drop>;
+
+    /// Whether it takes data of a virtual switch now.
+    fn has_room(&self, _now: Time) -> bool {
+        true
+    }
+}
+
+impl Encapsulation {
+    /// As a packet was stamped.
+    pub fn of(packet: &Packet, frame: &Held) -> Encapsulation {
+        Encapsulation {
+            label: packet.entropy as u16,
+            flowcell: packet.flowcell(),
+            partial: frame.offload.partial,
+        }
+    }
 }
 
 /// A flow that this machine sends.
 pub(super) struct Sending {
     egress: Box<Egress>,
+    stream: KernelSending,
     /// When its last segment was sent, and over which path.
     last: Time,
     label: u16,
@@ -77,29 +95,6 @@ pub struct Sent {
     pub bytes: u64,
 }
 
-impl Sending {
-    fn new(rule: &Rule, key: u64, hash: u32) -> Option<Sending> {
-        let label = Label::new(rule, key, hash, key as u16);
-        let stages = EgressStages { label: Some(Box::new(label)), ..EgressStages::default() };
-        Some(Sending { egress: Egress::new(None, stages)?, last: Time::ZERO, label: 0, bytes: 0 })
-    }
-}
-
-/// The kernel's connection, of which only the segment is known.
-struct Unknown;
-
-impl Stream for Unknown {
-    fn written(&self) -> u64 {
-        u64::MAX
-    }
-    fn acked(&self) -> u64 {
-        0
-    }
-    fn would_send(&self) -> bool {
-        true
-    }
-}
-
 impl Edge {
     /// Takes a frame for one peer. Packets that wait keep a reference to the frame's buffer. A
     /// partial checksum that this completes is complete for the next peer, too, and the frame says
@@ -117,55 +112,163 @@ impl Edge {
         peer: usize,
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
-        // A panic may have left packets of another frame.
-        self.driver.forget_leaving();
-        let labels = self
-            .driver
-            .labels
-            .get(peer)
-            .filter(|labels| !labels.is_empty())
-            .ok_or(Drop::Nowhere)?;
+        self.driver.labels.get(peer).filter(|list| !list.is_empty()).ok_or(Drop::Nowhere)?;
+        let is_whole = |layers| !frame.offload.partial || frame.offload.is_at(layers);
+        if !view.layers().is_some_and(is_whole) && frame.offload.gso_size == 0 {
+            let bytes = &mut buffers.bytes_mut(frame.buffer)[frame.start..][..frame.length];
+            frame.offload.fill(bytes).map_err(|_| Drop::BadOffload)?;
+        }
         let bytes = frame.bytes(buffers);
+        let seq = view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into());
+        let body = Body::Data { seq, slot: NONE, flowcell: 0 };
+        let (dst, class) = (peer as HostId, metadata::class(bytes, view));
+        let first = Packet { body, stamp: now, src: NONE, dst, class, ..Packet::default() };
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, view.vlan, peer as u16));
-        let hash = key.map_or(0, |key| key.hash(&self.driver.keys));
-        let mut segment = describe(bytes, view);
-        let first = &mut segment.first;
-        (first.stamp, first.flow, first.dst) = (now, hash, peer as HostId);
-        first.entropy = labels[hash as usize % labels.len()].into();
-        let headers = view
-            .layers()
-            .map_or(frame.length - view.ethernet, |layers| layers.payload - layers.network);
-        let mss = if frame.offload.gso_size > 0 { frame.offload.gso_size.into() } else { u32::MAX };
-        let cut = Cut { mss, header: headers as u32, headers: headers as u32 };
-        let partial = cut_frame(frame, view, buffers, &mut self.driver)?;
+        let flow = key.map_or(0, |key| key.hash(&self.driver.keys));
+        self.leave(now, buffers, frame, view, Packet { flow, ..first }, carrier)
+    }
 
-        let flags = view
-            .tcp()
-            .map(|layers| tcp::flags(&buffers.bytes(frame.buffer)[frame.start..], layers));
-        let is_over = flags.is_some_and(|flags| flags & (tcp::FIN | tcp::RST) != 0);
-        let sending = key.filter(|_| flags.is_some()).and_then(|key| self.sending(hash, key));
+    /// Takes a frame whose first packet is described, through all stages.
+    ///
+    /// # Errors
+    /// The reason why the carrier dropped a packet.
+    pub fn leave(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frame: &Frame,
+        view: &View,
+        first: Packet,
+        carrier: &mut dyn Carrier,
+    ) -> Result<(), Drop> {
+        self.pass(now, buffers, (frame, view), first, true, carrier)
+    }
+
+    /// The frames that the shim has due in the kernel's name: forced packets and echoes. Each is to
+    /// be sent by [`Edge::send_own`].
+    pub fn due(&mut self, now: Time) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        if let Some(shim) = &mut self.driver.shim {
+            shim.due(now, &mut |frame: &[u8]| frames.push(frame.to_vec()));
+        }
+        frames
+    }
+
+    /// Sends a frame of the shim's, which has its mark.
+    pub fn send_own(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        bytes: &[u8],
+        view: &View,
+        first: Packet,
+        carrier: &mut dyn Carrier,
+    ) {
+        // Without a buffer it is lost, as a packet can be.
+        let Some(frame) = Frame::copy(bytes, Offload::default(), buffers) else { return };
+        let _ = self.pass(now, buffers, (&frame, view), first, false, carrier);
+        buffers.release(frame.buffer);
+    }
+
+    /// Cuts a frame once, and sends its packets through the stages: importance, rank, label, what
+    /// other hosts hold, and the carrier.
+    fn pass(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        (frame, view): (&Frame, &View),
+        mut first: Packet,
+        is_hosts: bool,
+        carrier: &mut dyn Carrier,
+    ) -> Result<(), Drop> {
+        // A panic may have left packets of another frame.
+        self.driver.leaving.clear();
+        let mut frames = std::mem::take(&mut self.cut);
+        frames.clear();
+        cut(frame, view, buffers, &mut frames);
+        if let Some(shim) = self.driver.shim.as_mut().filter(|_| is_hosts) {
+            for held in &mut frames {
+                shim.outgoing(now, &mut held.bytes, &held.view, buffers);
+            }
+        }
+        if let Some(list) = self.driver.labels.get(first.dst as usize).filter(|it| !it.is_empty()) {
+            first.entropy = list[first.flow as usize % list.len()].into();
+        }
+        let bytes = frame.bytes(buffers);
+        let key = view.tcp().map(|l| FlowKey::of(bytes, l, view.vlan, first.dst as u16));
+        let said = view.tcp().map_or(0, |layers| tcp::flags(bytes, layers));
+        let sending = key.and_then(|key| self.sending(first.flow, key));
+        let framing = self.framing;
+        let packets =
+            frames.iter().scan(first, move |next, held| Some(describe(next, held, framing)));
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         match sending {
             Some(at) => {
-                let Sending { egress, last, bytes, .. } = &mut self.flows[at];
-                (*last, *bytes) = (now, *bytes + u64::from(segment.len));
-                egress.queue.room(now, segment.len);
-                self.host.send_staged(now, egress, &Unknown, segment, None, cut, &mut link);
-                if let Some(first) = self.driver.leaving.first() {
-                    self.flows[at].label = self.driver.packets[*first].entropy as u16;
+                let Sending { egress, stream, last, bytes, label } = &mut self.flows[at];
+                let len = view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32);
+                (*last, *bytes) = (now, *bytes + u64::from(len));
+                let headers = view.layers().map_or(0, |l| (l.payload - l.network) as u32);
+                let counts = counted(len, headers);
+                self.host.send_cut(now, egress, stream, counts, packets, &mut link);
+                *label = link.driver.leaving.first().map_or(0, |first| first.entropy as u16);
+                if said & (tcp::FIN | tcp::RST) != 0 {
+                    self.flows.remove(at);
                 }
             }
-            None => {
-                self.host.send(now, None, segment, cut, &mut link);
-            }
+            None => packets.for_each(|packet| self.host.put_cut(now, packet, &mut link)),
         }
-        if let Some(at) = sending.filter(|_| is_over) {
-            self.flows.remove(at);
-        }
-        self.carry(now, buffers, partial, carrier)
+        let result = self.carry(now, buffers, &mut frames, carrier);
+        self.cut = frames;
+        result
     }
 
-    /// The number of a flow, which may be new; `None`: there is no room.
+    /// Hands over what the node has let out; data that other hosts may hold takes its turn.
+    fn carry(
+        &mut self,
+        now: Time,
+        buffers: &mut Buffers,
+        frames: &mut Vec<Held>,
+        carrier: &mut dyn Carrier,
+    ) -> Result<(), Drop> {
+        let mut packets = std::mem::take(&mut self.driver.leaving);
+        debug_assert_eq!(packets.len(), frames.len(), "a packet a frame");
+        if let Some(backlog) = &mut self.backlog {
+            let all: Vec<(Packet, Held)> = packets.drain(..).zip(frames.drain(..)).collect();
+            for (packet, held) in all {
+                let class = self.kernel.class_of(&held).filter(|_| packet.payload > 0);
+                let turn = Turn { to: packet.dst, flow: packet.flow };
+                match class {
+                    Some(class) => self.host.wait(now, turn, class, (packet, held), backlog),
+                    None => {
+                        packets.push(packet);
+                        frames.push(held);
+                    }
+                }
+            }
+        }
+        let result = match packets.is_empty() {
+            true => Ok(()),
+            false => carrier.carry(now, buffers, &packets, frames),
+        };
+        self.driver.leaving = packets;
+        self.take_turns(now, buffers, carrier);
+        result
+    }
+
+    /// Lets data leave that has waited for its turn, while the carrier has room.
+    pub fn take_turns(&mut self, now: Time, buffers: &mut Buffers, carrier: &mut dyn Carrier) {
+        while let Some(backlog) = &mut self.backlog
+            && carrier.has_room(now)
+        {
+            let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+            let Some((packet, held)) = self.host.next_leaving(now, backlog, &mut link) else {
+                return;
+            };
+            let _ = carrier.carry(now, buffers, &[packet], &mut vec![held]);
+        }
+    }
+
+    /// The number of a flow, which may be new; `None`: it has no stages, or there is no room.
     fn sending(&mut self, hash: u32, key: FlowKey) -> Option<u32> {
         if let Some(at) = self.flows.find(hash, key) {
             return Some(at);
@@ -174,33 +277,14 @@ impl Edge {
             return None;
         }
         self.key = mix64(self.key ^ u64::from(hash));
-        let sending = Sending::new(&self.driver.rule, self.key, hash)?;
+        let drawn = self.key;
+        let label = |rule| Box::new(Label::new(rule, drawn, hash, drawn as u16));
+        let label = self.driver.rule.as_ref().map(label);
+        let ranker = Ranker::new(&self.rank).map(Box::new);
+        let egress = Egress::new(None, EgressStages { label, ranker, ..EgressStages::default() })?;
+        let stream = KernelSending::default();
+        let sending = Sending { egress, stream, last: Time::ZERO, label: 0, bytes: 0 };
         Some(self.flows.insert(hash, key, sending))
-    }
-
-    /// Hands over what the node has let out, which is of one stamp.
-    fn carry(
-        &mut self,
-        now: Time,
-        buffers: &mut Buffers,
-        partial: bool,
-        carrier: &mut dyn Carrier,
-    ) -> Result<(), Drop> {
-        let driver = &mut self.driver;
-        debug_assert_eq!(
-            driver.leaving.len(),
-            driver.cut.len(),
-            "the node cuts a segment as the frame was cut"
-        );
-        let Some(first) = driver.leaving.first().map(|id| driver.packets[*id]) else {
-            return Ok(());
-        };
-        let stamp =
-            Encapsulation { label: first.entropy as u16, flowcell: first.flowcell(), partial };
-        for id in driver.leaving.drain(..) {
-            driver.packets.remove(id);
-        }
-        carrier.carry(now, buffers, first.dst as usize, stamp, &mut driver.cut)
     }
 
     /// Forgets idle flows, of some hundred that it looks at.
@@ -222,48 +306,18 @@ impl Edge {
     }
 }
 
-/// A frame as a segment, by what its headers say.
-fn describe(bytes: &[u8], view: &View) -> Segment {
-    let seq = view.tcp().map_or(0, |layers| tcp::seq(bytes, layers).into());
-    let body = Body::Data { seq, slot: NONE, flowcell: 0 };
-    let first =
-        Packet { body, src: NONE, class: metadata::class(bytes, view), ..Packet::default() };
-    Segment { first, len: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u32) }
-}
-
-/// Cuts a frame into the packets that the node will make of its segment; whether their checksums
-/// are partial.
-fn cut_frame(
-    frame: &mut Frame,
-    view: &View,
-    buffers: &mut Buffers,
-    driver: &mut Driver,
-) -> Result<bool, Drop> {
-    let range = frame.start..frame.start + frame.length;
-    let cut = view
-        .layers()
-        .filter(|l| frame.offload.partial && frame.offload.is_at(l) || frame.offload.gso_size > 0);
-    match cut {
-        Some(layers) => {
-            let bytes = &buffers.bytes(frame.buffer)[range.clone()];
-            let mut segmenter =
-                Segmenter::new(bytes, *layers, frame.offload.gso_size.into(), Checksums::Partial);
-            let mut header = Header::default();
-            while let Some(payload) = segmenter.next(&mut header) {
-                let payload = payload.start + range.start..payload.end + range.start;
-                driver.cut.push(Bytes::new(header, frame.buffer, payload));
-            }
-        }
-        None => {
-            let bytes = &mut buffers.bytes_mut(frame.buffer)[range.clone()];
-            frame.offload.fill(bytes).map_err(|_| Drop::BadOffload)?;
-            let headers = view.layers().map_or(range.len(), |l| l.payload);
-            driver.cut.push(Bytes::of_frame(buffers, frame.buffer, range, headers));
-        }
+/// The packet of the next part of a frame: as the one before it, with the part's own sizes, place
+/// and class.
+fn describe(next: &mut Packet, held: &Held, framing: u16) -> Packet {
+    let (view, length) = (&held.view, held.bytes.length());
+    let size = length - view.ethernet + usize::from(framing);
+    let mut packet = *next;
+    packet.payload = view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16);
+    packet.class = held.class();
+    packet.size = u16::try_from(size).unwrap_or(u16::MAX);
+    if let Body::Data { seq, .. } = &mut next.body {
+        *seq += u64::from(packet.payload);
     }
-    buffers.retain(
-        frame.buffer,
-        driver.cut.iter().filter(|packet| packet.has_payload()).count() as u32,
-    );
-    Ok(cut.is_some())
+    next.flags &= !flags::CWR;
+    packet
 }

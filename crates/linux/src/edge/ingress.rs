@@ -13,37 +13,105 @@
 //! Invariant: every packet that comes in goes up once, or is counted as dropped; a
 //! flow's state is its own, whatever labels and flowcells another one claims.
 
-use super::Edge;
+use super::egress::FLOWS_MAX;
 use super::link::{Arrived, Driver, Link};
+use super::{ClassOf, Edge};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::FlowKey;
 use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Inner, Layers, Offload, Version, View, coalesce};
+use crate::dataplane::held::Held;
 use crate::dataplane::metadata;
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::packet::Packet as Bytes;
 use crate::dataplane::port::PIECES_MAX;
 use crate::dataplane::port::shared::Sender;
 use crate::encapsulation::Encapsulation;
-use millpond_core::host::{Call, Expecting, Flows};
-use millpond_core::packet::{Body, NONE};
+use millpond_core::flow_table::FlowTable;
+use millpond_core::host::{Call, Expecting, Flows, KernelReceiving};
+use millpond_core::packet::{Body, Kind, NONE, Side, Words};
 use millpond_core::{FlowId, HostId, Packet, PacketId, Time};
 use std::io::IoSlice;
 
-/// Connections end in the kernel: the node knows none.
-struct Kernel;
+/// A connection that is silent for longer is forgotten.
+const IDLE: Time = Time::from_s(30);
+/// Connections that one call of [`Kernel::forget_idle`] looks at.
+const STEPS: usize = 256;
+
+/// The kernel's connections: those whose order is restored, and the class of a packet's traffic,
+/// which stands in the place of the connection's slot ([`Packet::peer`]).
+pub(super) struct Kernel {
+    is_ordered: bool,
+    flows: FlowTable<FlowId, KernelReceiving>,
+    class_of: Option<ClassOf>,
+}
+
+impl Kernel {
+    pub(super) fn new(is_ordered: bool, class_of: Option<ClassOf>) -> Kernel {
+        Kernel { is_ordered, flows: FlowTable::default(), class_of }
+    }
+
+    pub(super) fn class_of(&self, held: &Held) -> Option<u16> {
+        self.class_of.as_ref().and_then(|class_of| class_of(held))
+    }
+
+    /// A packet of TCP has come: its place in its stream, if order is restored.
+    fn place(&mut self, now: Time, packet: &mut Packet, seq: u32) {
+        let flow = packet.flow;
+        let known = self.flows.find(flow, flow);
+        match packet.kind() {
+            // Its first byte of data follows. An older one of the same ends is over.
+            Kind::Syn | Kind::SynAck
+                if known.is_none_or(|at| self.flows[at].kept() == 0) && self.has_room(known) =>
+            {
+                known.into_iter().for_each(|at| self.flows.remove(at));
+                let opened = KernelReceiving::new(now, seq.wrapping_add(1));
+                self.flows.insert(flow, flow, opened);
+            }
+            Kind::Data if packet.payload > 0 && self.has_room(known) => {
+                let new = || KernelReceiving::new(now, seq);
+                let at = known.unwrap_or_else(|| self.flows.insert(flow, flow, new()));
+                self.flows[at].arrived(now, packet);
+            }
+            _ => {}
+        }
+    }
+
+    fn has_room(&self, known: Option<u32>) -> bool {
+        self.is_ordered && (known.is_some() || self.flows.len() < FLOWS_MAX)
+    }
+
+    /// A packet goes up.
+    fn takes(&mut self, packet: &Packet) {
+        let flow = packet.flow;
+        let is_placed = self.is_ordered && packet.payload > 0;
+        if let Some(at) = self.flows.find(flow, flow).filter(|_| is_placed) {
+            let end = packet.seq() + u64::from(packet.payload);
+            self.flows[at].next = self.flows[at].next.max(end);
+        }
+    }
+
+    /// Forgets some of the connections that are idle. One that holds packets is not.
+    pub(super) fn forget_idle(&mut self, now: Time) {
+        let is_idle =
+            |flow: &KernelReceiving| flow.kept() == 0 && now.saturating_sub(flow.last) > IDLE;
+        self.flows.evict(STEPS, is_idle);
+    }
+}
 
 impl Flows for Kernel {
-    fn class(&self, _: &Packet) -> Option<u16> {
-        None
+    fn class(&self, packet: &Packet) -> Option<u16> {
+        (packet.peer != NONE).then_some(packet.peer as u16)
     }
-    fn expecting(&mut self, _: &Packet) -> Option<Expecting<'_>> {
-        None
+    fn expecting(&mut self, packet: &Packet) -> Option<Expecting<'_>> {
+        if packet.payload == 0 { None } else { self.receiving(packet.flow) }
     }
-    fn receiving(&mut self, _: FlowId) -> Option<Expecting<'_>> {
-        None
+    fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>> {
+        let at = self.flows.find(flow, flow)?;
+        let KernelReceiving { next, ingress, .. } = &mut self.flows[at];
+        Some(Expecting { next: *next, ingress })
     }
 }
 
@@ -62,39 +130,81 @@ impl Edge {
             bytes.end(buffers);
             return self.counters.drop(Drop::BadInner);
         };
-        self.counters.received += 1;
-        self.counters.received_bytes += bytes.length() as u64;
         let header = bytes.header.bytes();
-        // Padding behind the segment would become payload if it was merged.
-        let segment = view.tcp().copied().filter(|l| {
-            l.end == bytes.length()
-                && l.payload == bytes.header.bytes().len()
-                && is_header_right(header, l)
-        });
-        let is_trusted =
-            stamp.partial || segment.is_some_and(|layers| is_right(&bytes, &layers, buffers));
-        let flow = segment.map(|l| FlowKey::of(header, &l, view.vlan, peer as u16));
+        let key = view.tcp().map(|layers| FlowKey::of(header, layers, view.vlan, peer as u16));
+        let layers = view.tcp().map_or(0, |layers| layers.end - layers.payload);
         let packet = Packet {
-            body: Body::Data {
-                seq: segment.map_or(0, |layers| tcp::seq(header, &layers).into()),
-                slot: NONE,
-                flowcell: stamp.flowcell,
-            },
-            stamp: at,
-            flow: flow.map_or(0, |flow| flow.hash(&self.driver.keys)),
+            body: Body::Data { seq: 0, slot: NONE, flowcell: stamp.flowcell },
+            flow: key.map_or(0, |key| key.hash(&self.driver.keys)),
             src: peer as HostId,
             dst: NONE,
+            peer: NONE,
             entropy: stamp.label.into(),
             size: bytes.length() as u16,
-            payload: segment.map_or(0, |layers| (layers.end - layers.payload) as u16),
+            payload: layers as u16,
             class: metadata::class(header, &view),
             ..Packet::default()
         };
-        let is_partial = stamp.partial;
-        let arrived = Arrived { bytes, view, is_trusted, flow, is_partial, next: NONE, mss: 0 };
-        let id = self.driver.insert(packet, arrived);
+        let offload = match view.layers().filter(|_| stamp.partial) {
+            Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
+            None => Offload::default(),
+        };
+        self.receive(at, at, packet, Held { bytes, view, offload }, buffers);
+    }
+
+    /// The same with a packet that is described, at `now` by the driver's clock.
+    pub fn receive(
+        &mut self,
+        now: Time,
+        at: Time,
+        packet: Packet,
+        held: Held,
+        buffers: &mut Buffers,
+    ) {
+        self.driver.clock = now;
+        self.call_switch(at, buffers);
+        self.counters.received += 1;
+        self.counters.received_bytes += held.bytes.length() as u64;
+        let header = held.bytes.header.bytes();
+        // Padding behind the segment would become payload if it was merged.
+        let segment = held.view.tcp().copied().filter(|l| {
+            l.end == held.bytes.length() && l.payload == header.len() && is_header_right(header, l)
+        });
+        let is_partial = held.offload.partial;
+        let is_trusted =
+            is_partial || segment.is_some_and(|layers| is_right(&held.bytes, &layers, buffers));
+        let flow = segment.map(|l| FlowKey::of(header, &l, held.view.vlan, packet.src as u16));
+        let mut packet = Packet { stamp: at, side: Side::default(), ..packet };
+        packet.peer = self.kernel.class_of(&held).map_or(packet.peer, u32::from);
+        if let Some(layers) = held.view.tcp() {
+            self.kernel.place(at, &mut packet, tcp::seq(header, layers));
+        }
+        let Held { bytes, view, offload } = held;
+        let arrived = Arrived { bytes, view, offload, is_trusted, flow, next: NONE, mss: 0 };
+        let id = self.driver.insert(packet, Some(arrived));
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         self.host.on_arrival(at, id, &mut link);
+    }
+
+    /// Takes a packet of another host's virtual switch, with its records.
+    pub fn receive_words(&mut self, at: Time, packet: Packet, words: Words, buffers: &mut Buffers) {
+        self.call_switch(at, buffers);
+        let mut packet = Packet { side: Side::default(), ..packet };
+        self.driver.packets.attach(&mut packet, words);
+        let id = self.driver.insert(packet, None);
+        let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+        self.host.on_arrival(at, id, &mut link);
+    }
+
+    /// Makes the calls of the virtual switch that are due by then, each at its time.
+    fn call_switch(&mut self, until: Time, buffers: &mut Buffers) {
+        while let Some((at, call)) = self.driver.due_of_switch(until) {
+            let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
+            let has_news = self.host.on_switch(at, call, &mut self.kernel, &mut link);
+            if let Some(backlog) = self.backlog.as_mut().filter(|_| has_news) {
+                self.host.settle(at, backlog);
+            }
+        }
     }
 
     /// A round has ended; `has_seen` is no later than what has not been looked at yet. `up` takes
@@ -107,27 +217,22 @@ impl Edge {
         buffers: &mut Buffers,
         up: impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
     ) {
-        self.driver.has_seen = has_seen;
+        (self.driver.has_seen, self.driver.clock) = (has_seen, now);
         if self.driver.deadline().is_none_or(|due| due > now) {
             return;
         }
+        self.call_switch(has_seen, buffers);
         for call in self.driver.due(now) {
             let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
             match call {
                 Call::Poll(ring) => self.host.on_poll(now, ring, &mut link),
                 Call::Held(ring) => self.host.on_held(now, ring, &mut link),
-                Call::Worked(core) => self.host.on_worked(core),
-                // Of limits, a NIC's queue, ordering buffers, endpoints and the simulator's virtual
-                // switch: those are the kernel's, or this switch itself.
-                Call::Ready
-                | Call::Release(_)
-                | Call::Order(_)
-                | Call::Room(_)
-                | Call::Switch(_)
-                | Call::Application(_)
-                | Call::Overlay => {
+                Call::Order(flow) => self.host.on_order(now, flow, &mut self.kernel, &mut link),
+                // Of limits, cores, a NIC's queue and endpoints, which are the kernel's.
+                Call::Worked(_) | Call::Ready | Call::Release(_) | Call::Room(_) => {
                     debug_assert!(false, "{call:?} of a host that has nothing to call for");
                 }
+                Call::Switch(_) | Call::Application(_) | Call::Overlay => {}
             }
         }
         self.hand_up(now, buffers, up);
@@ -169,7 +274,8 @@ impl Edge {
     ) {
         loop {
             let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
-            let Some(first) = self.host.hand_up(now, &mut Kernel, &mut link) else { return };
+            let Some(first) = self.host.hand_up(now, &mut self.kernel, &mut link) else { return };
+            self.kernel.takes(&self.driver.packets[first]);
             self.segment.clear();
             self.segment.extend(self.driver.segment(first));
             // In as many frames as a port takes, which may take the tag out of the headers.
@@ -212,7 +318,13 @@ fn deliver(
     let peer = driver.packets[part[0]].src as usize;
     let whole =
         first.view.tcp().filter(|_| first.flow.is_some() && (first.is_trusted || part.len() > 1));
-    let Some(layers) = whole else { return single(peer, first, buffers, up) };
+    let sender = Sender::Peer(peer as u16);
+    let Some(layers) = whole else {
+        let Arrived { bytes, view, offload, .. } = first;
+        let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
+        let (view, offload, length) = (*view, *offload, bytes.length());
+        return up(peer, &Outgoing { view, offload, pieces: &pieces, length, sender });
+    };
 
     let mut header = first.bytes.header;
     let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
@@ -230,31 +342,5 @@ fn deliver(
     let view = View { inner: Inner::Transport(Layers { end, ..*layers }), ..first.view };
     pieces[0] = IoSlice::new(header.bytes());
     let pieces = &pieces[..=part.len()];
-    up(peer, &Outgoing { view, offload, pieces, length: end, sender: Sender::Peer(peer as u16) })
-}
-
-/// A packet as it came.
-fn single(
-    peer: usize,
-    arrived: &Arrived,
-    buffers: &Buffers,
-    up: &mut impl FnMut(usize, &Outgoing<'_>) -> Result<(), Drop>,
-) -> Result<(), Drop> {
-    let Arrived { bytes, view, .. } = arrived;
-    let offload = match view.layers().filter(|_| arrived.is_partial) {
-        Some(layers) => Offload::of(&Layers { end: layers.payload, ..*layers }, 0),
-        None => Offload::default(),
-    };
-    let pieces = [IoSlice::new(bytes.header.bytes()), IoSlice::new(bytes.payload(buffers))];
-    let length = bytes.length();
-    up(
-        peer,
-        &Outgoing {
-            view: *view,
-            offload,
-            pieces: &pieces,
-            length,
-            sender: Sender::Peer(peer as u16),
-        },
-    )
+    up(peer, &Outgoing { view, offload, pieces, length: end, sender })
 }

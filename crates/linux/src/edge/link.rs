@@ -5,15 +5,22 @@
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Counters;
 use crate::dataplane::flow::{FlowKey, Keys, merge_digest};
-use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Layers, Version, View};
+use crate::dataplane::frame::parse::{ETHERNET, tcp};
+use crate::dataplane::frame::{Layers, Offload, Version, View};
 use crate::dataplane::packet::Packet as Bytes;
+use crate::edge::importance::{Shim, Verdict};
 use millpond_core::counters::DropReason;
-use millpond_core::edge::flowcell::Rule;
+use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{Arrival, IpId, Released};
+use millpond_core::edge::schedule::Order;
 use millpond_core::host::{Call, HostWire, Labels, Received};
-use millpond_core::packet::NONE;
+use millpond_core::packet::{Kind, NONE, Side, Words};
 use millpond_core::{HostId, Packet, PacketId, Packets, Time};
+use std::collections::VecDeque;
+
+/// Of a node that labels nothing.
+static UNUSED: Rule =
+    Rule { opening: Opening::Bytes(u64::MAX), order: Order::RoundRobin, is_first: true };
 
 /// A packet that has come from a peer.
 pub(super) struct Arrived {
@@ -23,8 +30,8 @@ pub(super) struct Arrived {
     pub(super) is_trusted: bool,
     /// Its flow, if it is a packet of TCP and nothing else, which may merge.
     pub(super) flow: Option<FlowKey>,
-    /// The sender has left its checksum partial.
-    pub(super) is_partial: bool,
+    /// The work that is still to be done to it.
+    pub(super) offload: Offload,
     /// The next packet of its segment, or [`NONE`].
     pub(super) next: PacketId,
     /// Of a segment's first packet: the payload of each but the last.
@@ -38,42 +45,53 @@ pub(super) struct Driver {
     arrived: Vec<Option<Arrived>>,
     /// The calls that the node waits for.
     calls: Vec<(Time, Call)>,
-    pub(super) rule: Rule,
+    /// `None`: packets have no labels.
+    pub(super) rule: Option<Rule>,
+    pub(super) is_followed: bool,
     /// By peer.
     pub(super) labels: Vec<Vec<u16>>,
     pub(super) keys: Keys,
-    /// The bytes of the packets that the node makes of a segment. They stay where they are: nothing
-    /// of this node holds back or drops what leaves, so it lets them out in this order.
-    pub(super) cut: Vec<Bytes>,
-    /// Packets that the node has let out.
-    pub(super) leaving: Vec<PacketId>,
+    /// Packets that the node has let out, in the order of their frames.
+    pub(super) leaving: Vec<Packet>,
+    /// Packets for other hosts' virtual switches, and their records.
+    pub(super) words: VecDeque<(Packet, Words)>,
+    /// Marks what the kernel sends, and looks at what it is sent.
+    pub(super) shim: Option<Shim>,
+    /// The driver's clock, which may be later than the arrival of a packet.
+    pub(super) clock: Time,
+    /// Bytes of the frames that were dropped.
+    pub(super) dropped_bytes: u64,
     /// Until when all that has come was looked at.
     pub(super) has_seen: Time,
 }
 
 impl Driver {
-    pub(super) fn new(rule: Rule, labels: Vec<Vec<u16>>, keys: Keys) -> Driver {
+    pub(super) fn new(rule: Option<Rule>, labels: Vec<Vec<u16>>, keys: Keys) -> Driver {
         Driver {
             packets: Packets::default(),
             arrived: Vec::new(),
             calls: Vec::new(),
             rule,
+            is_followed: true,
             labels,
             keys,
-            cut: Vec::new(),
             leaving: Vec::new(),
+            words: VecDeque::new(),
+            shim: None,
+            clock: Time::ZERO,
+            dropped_bytes: 0,
             has_seen: Time::ZERO,
         }
     }
 
     /// Keeps a packet that has come.
-    pub(super) fn insert(&mut self, packet: Packet, arrived: Arrived) -> PacketId {
+    pub(super) fn insert(&mut self, packet: Packet, arrived: Option<Arrived>) -> PacketId {
         let id = self.packets.insert(packet);
         let at = id as usize;
         if self.arrived.len() <= at {
             self.arrived.resize_with(at + 1, || None);
         }
-        self.arrived[at] = Some(arrived);
+        self.arrived[at] = arrived;
         id
     }
     /// Lets it go, and gives its buffer back. In place: it has three hundred bytes.
@@ -86,15 +104,6 @@ impl Driver {
             *slot = None;
         }
     }
-    /// The packet that has come under this number.
-    /// Forgets packets on their way out, whose buffers their frame has taken back.
-    pub(super) fn forget_leaving(&mut self) {
-        self.cut.clear();
-        for id in self.leaving.drain(..) {
-            self.packets.remove(id);
-        }
-    }
-
     /// Ends all packets that have arrived.
     pub(super) fn end_all(&mut self, buffers: &mut Buffers) {
         self.arrived.drain(..).flatten().for_each(|mut arrived| arrived.bytes.end(buffers));
@@ -113,18 +122,38 @@ impl Driver {
             self.arrived(*id).map(|it| it.next).filter(|id| *id != NONE)
         })
     }
-    /// The calls that are due, polls first: packets that have come count as looked at, and end
-    /// waits.
+    /// The next call of the virtual switch that is due by then; of one time that which was asked
+    /// for first.
+    pub(super) fn due_of_switch(&mut self, until: Time) -> Option<(Time, Call)> {
+        let own = (0..self.calls.len()).filter(|place| is_switchs(self.calls[*place].1));
+        let next = own.min_by_key(|place| self.calls[*place].0)?;
+        (self.calls[next].0 <= until).then(|| self.calls.remove(next))
+    }
+    /// The other calls that are due, polls first: packets that have come count as looked at, and
+    /// end waits.
     pub(super) fn due(&mut self, now: Time) -> Vec<Call> {
-        let mut due: Vec<Call> =
-            self.calls.extract_if(.., |(at, _)| *at <= now).map(|(_, call)| call).collect();
+        let mut due: Vec<Call> = self
+            .calls
+            .extract_if(.., |(at, call)| *at <= now && !is_switchs(*call))
+            .map(|(_, call)| call)
+            .collect();
         due.sort_by_key(|call| !matches!(call, Call::Poll(_)));
         due
+    }
+    /// Packets that have come and are here, and their bytes.
+    pub(super) fn kept(&self) -> (u64, u64) {
+        let lengths = self.arrived.iter().flatten().map(|it| it.bytes.length() as u64);
+        lengths.fold((0, 0), |(packets, bytes), length| (packets + 1, bytes + length))
     }
     /// When the next is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.calls.iter().map(|(at, _)| *at).min()
     }
+}
+
+/// Whether a call is the virtual switch's, which has a time of its own.
+fn is_switchs(call: Call) -> bool {
+    matches!(call, Call::Switch(_) | Call::Application(_) | Call::Overlay)
 }
 
 /// The driver with the buffers that bytes lie in.
@@ -161,7 +190,15 @@ impl HostWire for Link<'_> {
         self.driver.packets.insert(packet)
     }
     fn transmit(&mut self, id: PacketId, _: Time) {
-        self.driver.leaving.push(id);
+        let Driver { packets, leaving, words, .. } = &mut *self.driver;
+        let packet = packets[id];
+        if packet.kind() == Kind::Overlay {
+            let records = packets.side::<Words>(&packet).copied().unwrap_or_default();
+            words.push_back((Packet { side: Side::default(), ..packet }, records));
+        } else {
+            leaving.push(packet);
+        }
+        packets.remove(id);
     }
     fn departs(&mut self, _: &Packet, _: Time) {}
     fn call(&mut self, at: Time, call: Call) {
@@ -171,13 +208,26 @@ impl HostWire for Link<'_> {
         self.driver.calls.retain(|asked| *asked != (at, call));
     }
     fn labels(&mut self, _: Time, _: HostId, peer: HostId) -> Labels<'_> {
-        Labels {
-            rule: &self.driver.rule,
-            is_followed: true,
-            list: &self.driver.labels[peer as usize],
-        }
+        let Driver { rule, is_followed, labels, .. } = &*self.driver;
+        let list = &labels[peer as usize];
+        Labels { rule: rule.as_ref().unwrap_or(&UNUSED), is_followed: *is_followed, list }
     }
     fn arrived(&mut self, _: PacketId) {}
+    /// The shim's look at a packet for the kernel. Its time is the driver's: the kernel answers
+    /// after it.
+    fn passes_up(&mut self, now: Time, id: PacketId) -> bool {
+        let Driver { packets, arrived, shim, clock, .. } = &mut *self.driver;
+        packets[id].stamp = now;
+        let (Some(shim), Some(Some(arrived))) = (shim, arrived.get_mut(id as usize)) else {
+            return true;
+        };
+        let Arrived { bytes, view, .. } = arrived;
+        let is_consumed = shim.incoming(*clock, bytes, view, self.buffers) == Verdict::Swallow;
+        if is_consumed {
+            self.driver.end(id, self.buffers);
+        }
+        !is_consumed
+    }
     fn headers(&mut self, id: PacketId) -> Option<Arrival<FlowKey>> {
         let Driver { packets, keys, .. } = &*self.driver;
         let arrived = self.driver.arrived(id)?;
@@ -217,8 +267,10 @@ impl HostWire for Link<'_> {
         self.driver.has_seen.min(now)
     }
     fn discard(&mut self, id: PacketId, reason: DropReason) {
-        debug_assert!(self.driver.arrived(id).is_some(), "what leaves is not dropped by this node");
         self.counters.discard(reason);
+        let size = u64::from(self.driver.packets[id].size);
+        let length = self.driver.arrived(id).map(|arrived| arrived.bytes.length() as u64);
+        self.driver.dropped_bytes += length.unwrap_or(ETHERNET as u64 + size);
         self.driver.end(id, self.buffers);
     }
     fn discard_received(&mut self, received: Received, reason: DropReason) {

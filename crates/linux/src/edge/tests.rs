@@ -1,6 +1,8 @@
 //! The edge from frames to frames: what honest senders send arrives whole and in order, whatever
 //! others forge.
 
+mod merging;
+
 use super::egress::FLOWS_MAX;
 use super::*;
 use crate::dataplane::buffers::Frame;
@@ -17,6 +19,7 @@ use crate::switch::node::Node;
 use millpond_core::edge::flowcell::{Opening, Rule};
 use millpond_core::edge::gro::{Cause, OffloadParams, PrestoGroParams, StockGroParams};
 use millpond_core::edge::schedule::Order;
+use millpond_core::edge::{AttainedServiceParams, RankParams};
 use millpond_core::{Bytes, Time};
 use pcap_file::pcap::PcapReader;
 use proptest::prelude::*;
@@ -103,11 +106,11 @@ impl Carrier for Wire {
         &mut self,
         _: Time,
         _: &mut Buffers,
-        _: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Packet>,
+        packets: &[millpond_core::Packet],
+        frames: &mut Vec<Held>,
     ) -> Result<(), Drop> {
-        self.0.extend(packets.drain(..).map(|p| (stamp, p)));
+        let all = packets.iter().zip(frames.drain(..));
+        self.0.extend(all.map(|(packet, held)| (Encapsulation::of(packet, &held), held.bytes)));
         Ok(())
     }
 }
@@ -121,9 +124,8 @@ fn packets_that_a_panic_leaves_go_to_nobody() {
             &mut self,
             _: Time,
             _: &mut Buffers,
-            _: usize,
-            _: Encapsulation,
-            _: &mut Vec<Packet>,
+            _: &[millpond_core::Packet],
+            _: &mut Vec<Held>,
         ) -> Result<(), Drop> {
             panic!("a carrier's")
         }
@@ -573,4 +575,56 @@ fn tables_of_flows_are_bounded() {
     }
     assert_eq!(edge.flows_received(), FLOWS_MAX);
     bench.drain(&mut edge);
+}
+
+/// Keeps the ranks of what it is to carry.
+#[derive(Default)]
+struct Ranked(Vec<u32>);
+
+impl Carrier for Ranked {
+    fn carry(
+        &mut self,
+        _: Time,
+        buffers: &mut Buffers,
+        packets: &[millpond_core::Packet],
+        frames: &mut Vec<Held>,
+    ) -> Result<(), Drop> {
+        self.0.extend(packets.iter().map(|packet| packet.rank));
+        frames.drain(..).for_each(|mut held| held.bytes.end(buffers));
+        Ok(())
+    }
+}
+
+/// The ranks of packets of 1000 bytes that begin at these offsets of a connection from a port.
+fn ranks(bench: &mut Bench, edge: &mut Edge, port: u16, offsets: &[u32]) -> Vec<u32> {
+    let mut carrier = Ranked::default();
+    for offset in offsets {
+        // Sequence numbers wrap soon after the connection begins.
+        let seq = (u32::MAX - 1500).wrapping_add(*offset);
+        let bytes = frame_of(&Build { seq, payload: 1000, port, ..Build::default() });
+        let (buffer, view) = (bench.keep(&bytes), parse(&bytes).unwrap());
+        let (length, offload) = (bytes.len(), Offload::default());
+        let mut frame = Frame { buffer, start: 0, length, offload };
+        let at = Time::from_ms(1);
+        edge.send(at, &mut bench.buffers, &mut frame, &view, 0, &mut carrier).unwrap();
+        bench.buffers.release(buffer);
+    }
+    carrier.0
+}
+
+#[test]
+fn each_connection_has_attained_what_it_has_sent_itself() {
+    let rank = RankParams::AttainedService(AttainedServiceParams::default());
+    let labels = vec![vec![0]];
+    let mut edge = Edge::of(Stages { rank, labels, ..Stages::default() });
+    let mut bench = Bench::new();
+    assert_eq!(ranks(&mut bench, &mut edge, 1, &[0, 1000, 2000, 3000]), [0, 1, 2, 3]);
+    assert_eq!(ranks(&mut bench, &mut edge, 2, &[0, 1000]), [0, 1], "another connection's");
+    // A packet that is sent again is not one more.
+    let again = ranks(&mut bench, &mut edge, 1, &[1000, 4000]);
+    assert!(again[0] <= 1 && again[1] == 4, "{again:?}");
+    edge.evict(Time::from_s(1));
+    assert_eq!(edge.flows(), 2);
+    edge.evict(Time::from_s(60));
+    assert_eq!(edge.flows(), 0, "silence forgets");
 }

@@ -11,12 +11,12 @@
 use super::passing::{self, LinkEnd, Passed, Watched};
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Drop;
-use crate::dataplane::frame::{Mac, Offload, View, pause};
+use crate::dataplane::frame::{Mac, Offload, pause};
+use crate::dataplane::held::Held;
 use crate::dataplane::metadata;
-use crate::dataplane::packet::Packet as Bytes;
 use crate::dataplane::port::Refusal;
 use crate::dataplane::port::shared::Sender;
-use crate::dataplane::{outgoing::Outgoing, slot::Slot};
+use crate::dataplane::slot::Slot;
 use millpond_core::counters::DropReason;
 use millpond_core::jitter::Jitter;
 use millpond_core::outages::{Outages, lost};
@@ -29,16 +29,6 @@ use millpond_core::{Packet, PacketId, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
-
-/// A packet's frame.
-pub struct Held {
-    /// Its bytes.
-    pub bytes: Bytes,
-    /// Its headers, as parsed.
-    pub view: View,
-    /// The work that is still to be done to it.
-    pub offload: Offload,
-}
 
 /// Calls, in the order in which the fabric makes them at one instant. The numbers are lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -305,12 +295,10 @@ impl Lines {
             return self.modelled.push_back(Modelled { at, host, packet, records });
         };
         self.packets.remove(id);
-        {
-            let slot = &mut self.all[line as usize].slot;
-            slot.counters.sent += 1;
-            slot.counters.sent_bytes += held.bytes.length() as u64;
-            self.left.push_back(Left { at, host, packet, held });
-        }
+        let slot = &mut self.all[line as usize].slot;
+        slot.counters.sent += 1;
+        slot.counters.sent_bytes += held.bytes.length() as u64;
+        self.left.push_back(Left { at, host, packet, held });
     }
 
     fn free(&mut self, id: PacketId, buffers: &mut Buffers) {
@@ -386,18 +374,9 @@ impl Lines {
     }
 
     fn send(&mut self, port: usize, id: PacketId, buffers: &Buffers) -> Result<(), Drop> {
-        let Some(held) = &self.held[id as usize] else { return Ok(()) };
-        let pieces =
-            [IoSlice::new(held.bytes.header.bytes()), IoSlice::new(held.bytes.payload(buffers))];
-        let length = held.bytes.length();
-        let outgoing = Outgoing {
-            view: held.view,
-            offload: held.offload,
-            pieces: &pieces,
-            length,
-            sender: Sender::Elsewhere,
-        };
-        self.all[port].slot.write(&outgoing, &mut self.flat)
+        let Lines { all, flat, held, .. } = self;
+        let Some(held) = &held[id as usize] else { return Ok(()) };
+        held.pass(buffers, Sender::Elsewhere, |outgoing| all[port].slot.write(outgoing, flat))
     }
 }
 

@@ -22,14 +22,14 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-pub use lines::{Far, Held, Left, Line, Modelled, Paused};
+pub use crate::dataplane::held::{Held, cut};
+pub use lines::{Far, Left, Line, Modelled, Paused};
 pub use passing::{LinkEnd, Passed};
 
 use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
-use crate::dataplane::frame::{Checksums, Header, Segmenter, View, parse, parse_head, pause};
+use crate::dataplane::frame::{parse, pause};
 use crate::dataplane::metadata::Classifier;
-use crate::dataplane::packet::Packet as Bytes;
 use crate::dataplane::port::Received;
 use lines::{Call, Exit, Lines};
 use millpond_core::packet::Record;
@@ -338,33 +338,4 @@ impl Fabric {
             Call::Leave(..) => {}
         }
     }
-}
-
-/// Cuts a super-segment into packets, as a NIC would on the way to a wire: switches decide of
-/// packets. Packets with payload refer to the frame's buffer. `parts` is empty before.
-pub fn cut(frame: &Frame, view: &View, buffers: &mut Buffers, parts: &mut Vec<Held>) {
-    let range = frame.start..frame.start + frame.length;
-    let bytes = &buffers.bytes(frame.buffer)[range.clone()];
-    match view.layers().filter(|_| frame.offload.gso_size > 0) {
-        Some(layers) => {
-            let mss = frame.offload.gso_size.into();
-            let mut segmenter = Segmenter::new(bytes, *layers, mss, Checksums::Partial);
-            let mut header = Header::default();
-            while let Some(payload) = segmenter.next(&mut header) {
-                let offload = segmenter.offload(payload.len());
-                let length = header.bytes().len() + payload.len();
-                let view = parse_head(header.bytes(), length).unwrap_or(*view);
-                let payload = payload.start + range.start..payload.end + range.start;
-                let bytes = Bytes::new(header, frame.buffer, payload);
-                parts.push(Held { bytes, view, offload });
-            }
-        }
-        None => {
-            let headers = view.layers().map_or(range.len(), |layers| layers.payload);
-            let bytes = Bytes::of_frame(buffers, frame.buffer, range, headers);
-            parts.push(Held { bytes, view: *view, offload: frame.offload });
-        }
-    }
-    let payloads = parts.iter().filter(|part| part.bytes.has_payload()).count();
-    buffers.retain(frame.buffer, payloads as u32);
 }

@@ -10,15 +10,17 @@
 use crate::dataplane::buffers::{Buffers, FRAME_MAX, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Header, Layers, Version, View, coalesce, parse_head};
+use crate::dataplane::frame::{Header, View, coalesce, parse_head};
+use crate::dataplane::held::{Held, cut};
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::port::shared::Fate;
-use crate::edge::importance::{Counters, Reason, Sent, Shim, ShimParams, Verdict};
-use crate::fabric::{Held, cut};
+use crate::edge::importance::{Counters, Reason, Shim, ShimParams, Verdict};
 use millpond_core::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
+
+pub use crate::edge::importance::Sent as Data;
 
 /// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
 /// the write of the acknowledgement, unless its socket is in use by the application.
@@ -133,7 +135,7 @@ impl HostShim {
             flags |= tcp::flags(header.bytes(), layers);
             let own = &header.bytes()[layers.transport..];
             is_alike &= own == &before.bytes()[layers.transport..]
-                && class(header.bytes(), layers) == class(first.bytes(), layers);
+                && layers.ip().class(header.bytes()) == layers.ip().class(first.bytes());
             true
         });
         first.filter(|_| is_alike).map(|header| (header, flags))
@@ -169,13 +171,7 @@ impl HostShim {
     ) -> Result<Fate, Drop> {
         let mut result = Ok(Fate::Left);
         for held in &self.parts {
-            let header = held.bytes.header.bytes();
-            let pieces = [IoSlice::new(header), IoSlice::new(held.bytes.payload(&self.scratch))];
-            let (length, offload, sender) = (held.bytes.length(), held.offload, frame.sender);
-            // The shim may have removed an option.
-            let view = parse_head(header, length).unwrap_or(held.view);
-            let sent = up(&Outgoing { view, offload, pieces: &pieces, length, sender });
-            result = result.and(sent);
+            result = result.and(held.pass(&self.scratch, frame.sender, &mut up));
         }
         result
     }
@@ -206,24 +202,6 @@ impl HostShim {
     pub fn reading(&self) -> Reading {
         Reading::of(self.shim.counters(), self.shim.flows(), self.shim.cached())
     }
-}
-
-/// The byte with DSCP and ECN, in place: two half bytes in IPv6.
-fn class(header: &[u8], layers: &Layers) -> [u8; 2] {
-    let at = layers.network;
-    match layers.version {
-        Version::V4 => [0, header[at + 1]],
-        Version::V6 => [header[at], header[at + 1] & 0xf0],
-    }
-}
-
-/// Data packets of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Data {
-    /// Packets.
-    pub packets: u64,
-    /// Their payload, in bytes.
-    pub bytes: u64,
 }
 
 /// The shim of a port, since the port has one.
@@ -266,16 +244,15 @@ pub struct Reading {
 
 impl Reading {
     fn of(counters: &Counters, flows: usize, cached_bytes: usize) -> Reading {
-        let data = |sent: Sent| Data { packets: sent.packets, bytes: sent.bytes };
         let untracked = Reason::ALL.into_iter().zip(counters.untracked);
         let untracked = untracked.filter(|(_, count)| *count > 0);
         Reading {
             flows,
             cached_bytes,
-            unimportant: data(counters.unimportant),
-            important: data(counters.important),
-            green: data(counters.green),
-            forced: data(counters.forced),
+            unimportant: counters.unimportant,
+            important: counters.important,
+            green: counters.green,
+            forced: counters.forced,
             refused: counters.refused,
             echoes_marked: counters.echoes_marked,
             echoes_sent: counters.echoes_sent,
@@ -337,7 +314,7 @@ mod tests {
         assert_eq!(parts.iter().map(payload).collect::<Vec<_>>(), [1000, 1000, 1000, 1000, 500]);
         // Its flow is unknown, so each is green.
         assert!(
-            parts.iter().all(|held| class(held.bytes.header.bytes(), &layers)[1] >> 2 & 7 == 0)
+            parts.iter().all(|held| layers.ip().class(held.bytes.header.bytes()) >> 2 & 7 == 0)
         );
         assert_eq!(shim.reading().untracked_packets, 5);
         parts.iter_mut().for_each(|held| held.bytes.end(&mut buffers));

@@ -298,8 +298,7 @@ impl Node {
             Some(Place::Port(port)) => {
                 let bytes = frame.bytes(buffers);
                 let pieces = [IoSlice::new(bytes)];
-                let (offload, length) = (frame.offload, frame.length);
-                let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
+                let outgoing = Outgoing { sender, ..Outgoing::of(view, frame.offload, &pieces) };
                 let sent = self.deliver(now, port, &outgoing);
                 match sent {
                     Err(Drop::PortGone) => self.lose(port),
@@ -343,14 +342,8 @@ impl Node {
             return;
         };
         let Some(view) = parse(&answer) else { return };
-        let (pieces, length) = ([IoSlice::new(&answer)], answer.len());
-        let answer = Outgoing {
-            view,
-            offload: Offload::default(),
-            pieces: &pieces,
-            length,
-            sender: Sender::Elsewhere,
-        };
+        let pieces = [IoSlice::new(&answer)];
+        let answer = Outgoing::of(view, Offload::default(), &pieces);
         let slot = &mut self.slots[from];
         if let Err(reason) = slot.deliver(now, &answer, &mut self.flat) {
             slot.counters.drop(reason);
@@ -399,24 +392,9 @@ impl Node {
         buffers: &mut Buffers,
         remote: &mut dyn Remote,
     ) -> Result<(), Drop> {
-        let (mut reached, mut failed) = (false, None);
-        self.loops.groups += usize::from(view.destination.is_group());
-        let bytes = frame.bytes(buffers);
-        let pieces = [IoSlice::new(bytes)];
-        let (offload, length) = (frame.offload, frame.length);
-        let outgoing =
-            Outgoing { view: *view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
-        for port in 0..self.slots.len() {
-            let slot = &self.slots[port];
-            if from == port || slot.port.is_none() || !slot.takes(view.vlan) {
-                continue;
-            }
-            self.flooded += 1;
-            match self.deliver(now, port, &outgoing) {
-                Ok(_) => reached = true,
-                Err(reason) => failed = Some(reason),
-            }
-        }
+        let pieces = [IoSlice::new(frame.bytes(buffers))];
+        let outgoing = Outgoing::of(*view, frame.offload, &pieces);
+        let (mut reached, mut failed) = self.to_ports(now, Some(from), &outgoing);
         match remote.transmit(now, buffers, frame, view, None) {
             Ok(_) => reached = true,
             Err(Drop::Nowhere) => {}
@@ -426,6 +404,32 @@ impl Node {
             (true, _) => Ok(()),
             (false, reason) => Err(reason.unwrap_or(Drop::Nowhere)),
         }
+    }
+
+    /// To all ports of its VLAN but the one that it came from. Whether one took it, and the last
+    /// reason of one that did not.
+    fn to_ports(
+        &mut self,
+        now: Time,
+        from: Option<usize>,
+        frame: &Outgoing<'_>,
+    ) -> (bool, Option<Drop>) {
+        let (mut reached, mut failed) = (false, None);
+        self.loops.groups += usize::from(frame.view.destination.is_group());
+        for port in 0..self.slots.len() {
+            let slot = &self.slots[port];
+            // A peer's frame for a port that is gone is lost there.
+            let is_gone = from.is_some() && slot.port.is_none();
+            if from == Some(port) || is_gone || !slot.takes(frame.view.vlan) {
+                continue;
+            }
+            self.flooded += usize::from(from.is_some());
+            match self.deliver(now, port, frame) {
+                Ok(_) => reached = true,
+                Err(reason) => failed = Some(reason),
+            }
+        }
+        (reached, failed)
     }
 
     /// Delivers a frame that came from a peer, to no other peer: its sender has reached them
@@ -480,18 +484,8 @@ impl Node {
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
-                let (mut reached, mut failed) = (false, Drop::Nowhere);
-                self.loops.groups += usize::from(view.destination.is_group());
-                for port in 0..self.slots.len() {
-                    if !self.slots[port].takes(view.vlan) {
-                        continue;
-                    }
-                    match self.deliver(now, port, frame) {
-                        Ok(_) => reached = true,
-                        Err(reason) => failed = reason,
-                    }
-                }
-                if reached { Ok(()) } else { Err(failed) }
+                let (reached, failed) = self.to_ports(now, None, frame);
+                if reached { Ok(()) } else { Err(failed.unwrap_or(Drop::Nowhere)) }
             }
         }
     }

@@ -14,9 +14,7 @@ use super::config::PathParams;
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::{Counters, Drop};
 use crate::dataplane::egress::Egress;
-use crate::dataplane::frame::parse_head;
-use crate::dataplane::metadata::class;
-use crate::dataplane::packet::Packet;
+use crate::dataplane::held::Held;
 use crate::dataplane::port::udp::{BYTES_MAX, Udp};
 use crate::dataplane::port::{self, Refusal};
 use crate::encapsulation::Encapsulation;
@@ -78,30 +76,31 @@ impl Path {
         now: Time,
         buffers: &Buffers,
         stamp: &Encapsulation,
-        packets: &[Packet],
+        frames: &[Held],
     ) -> Result<(), Drop> {
         if self.socket.is_none() {
             return Err(Drop::PortGone);
         }
         let header = &stamp.write()[..];
-        if let [packet] = packets
-            && packet.length() <= STAGED_MAX
+        if let [frame] = frames
+            && frame.bytes.length() <= STAGED_MAX
         {
-            let pieces = [header, packet.header.bytes(), packet.payload(buffers)];
+            let pieces = [header, frame.bytes.header.bytes(), frame.bytes.payload(buffers)];
             pieces.iter().for_each(|piece| self.staged.bytes.extend_from_slice(piece));
-            self.stage(now, packet);
+            self.stage(now, frame);
             return Ok(());
         }
         self.depart(now);
         let (mut sent, mut refused) = (0, None);
         if let Some(socket) = self.socket.as_ref().filter(|_| self.queue.is_idle(now)) {
-            (sent, refused) = socket.send(header, packets, buffers);
-            let bytes = packets[..sent].iter().map(|p| (p.length() + header.len()) as u64).sum();
-            self.count(sent, bytes);
+            (sent, refused) = socket.send(header, frames, buffers);
+            let length = |frame: &Held| (frame.bytes.length() + header.len()) as u64;
+            self.count(sent, frames[..sent].iter().map(length).sum());
         }
-        let rest = packets[sent..].iter().map(|packet| {
-            let datagram = || [header, packet.header.bytes(), packet.payload(buffers)].concat();
-            (packet.length() + header.len(), class_of(packet), datagram)
+        let rest = frames[sent..].iter().map(|frame| {
+            let bytes = &frame.bytes;
+            let datagram = || [header, bytes.header.bytes(), bytes.payload(buffers)].concat();
+            (bytes.length() + header.len(), frame.class(), datagram)
         });
         self.queue_rest(now, refused, rest)
     }
@@ -112,33 +111,31 @@ impl Path {
         now: Time,
         buffers: &Buffers,
         stamp: &Encapsulation,
-        packets: &[Packet],
+        frames: &[Held],
         session: &mut Session,
     ) -> Result<(), Drop> {
         if self.socket.is_none() {
             return Err(Drop::PortGone);
         }
-        for packet in packets {
-            if self.staged.bytes.len() + packet.length() + HEAD + TAG > BYTES_MAX {
+        for frame in frames {
+            let bytes = &frame.bytes;
+            if self.staged.bytes.len() + bytes.length() + HEAD + TAG > BYTES_MAX {
                 self.depart(now);
             }
-            if !session.seal(
-                stamp,
-                [packet.header.bytes(), packet.payload(buffers)],
-                &mut self.staged.bytes,
-            ) {
+            let parts = [bytes.header.bytes(), bytes.payload(buffers)];
+            if !session.seal(stamp, parts, &mut self.staged.bytes) {
                 return Err(Drop::NoSession);
             }
-            self.stage(now, packet);
+            self.stage(now, frame);
         }
         Ok(())
     }
 
     /// The datagram of a packet lies behind the others that leave together.
-    fn stage(&mut self, now: Time, packet: &Packet) {
+    fn stage(&mut self, now: Time, frame: &Held) {
         let Staged { bytes, ends, classes } = &mut self.staged;
         ends.push(bytes.len());
-        classes.push(class_of(packet));
+        classes.push(frame.class());
         if ends.len() == TOGETHER || !self.queue.is_idle(now) {
             self.depart(now);
         }
@@ -226,12 +223,6 @@ impl Path {
     }
 }
 
-/// By what its headers say.
-fn class_of(packet: &Packet) -> TrafficClass {
-    let front = packet.header.bytes();
-    parse_head(front, packet.length()).map_or(Default::default(), |view| class(front, &view))
-}
-
 /// Whether a path that refuses so leads nowhere.
 pub fn is_failure(reason: Drop) -> bool {
     matches!(reason, Drop::Unreachable | Drop::PortGone)
@@ -262,6 +253,7 @@ impl Staged {
 mod tests {
     use super::*;
     use crate::dataplane::frame::Header;
+    use crate::dataplane::packet::Packet;
     use crate::tunnel::secret::Secrets;
 
     #[test]
@@ -280,9 +272,9 @@ mod tests {
             let packet = |i: u8| {
                 let mut header = Header::default();
                 header.set(&[30 * frame + i; 20]);
-                Packet::new(header, buffer, 0..1000)
+                Held::from(Packet::new(header, buffer, 0..1000))
             };
-            let packets: Vec<Packet> = (0..30).map(packet).collect();
+            let packets: Vec<Held> = (0..30).map(packet).collect();
             path.send_sealed(now, &buffers, &stamp, &packets, &mut ours).unwrap();
         }
         // As many as a call takes have left, and the rest leaves when the round ends.

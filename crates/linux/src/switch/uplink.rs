@@ -215,17 +215,15 @@ impl Uplink {
     /// Sends what the switch itself answers to frames from peers.
     pub fn answer(&mut self, now: Time, buffers: &mut Buffers, node: &mut Node) {
         for (peer, answer) in node.take_answers() {
-            let (Some(view), Some(buffer)) = (parse(&answer), buffers.take()) else { continue };
-            buffers.bytes_mut(buffer)[..answer.len()].copy_from_slice(&answer);
-            let (length, offload) = (answer.len(), Offload::default());
-            let frame = Frame { buffer, start: 0, length, offload };
+            let Some(view) = parse(&answer) else { continue };
+            let Some(frame) = Frame::copy(&answer, Offload::default(), buffers) else { continue };
             let sent = self.caught("answers", &frame, buffers, |uplink, buffers| {
                 uplink.send(now, buffers, &mut frame.clone(), &view, peer)
             });
             if let Err(reason) = sent {
                 self.edge.counters.drop(reason);
             }
-            buffers.release(buffer);
+            buffers.release(frame.buffer);
         }
     }
     /// Sends what has waited for peers and may go. Whether there may be more.
@@ -239,15 +237,13 @@ impl Uplink {
                 else {
                     break;
                 };
-                let Some(buffer) = buffers.take() else { break };
-                let (length, offload) = (waiting.bytes.len(), waiting.offload);
-                buffers.bytes_mut(buffer)[..length].copy_from_slice(&waiting.bytes);
-                let frame = Frame { buffer, start: 0, length, offload };
+                let copied = Frame::copy(&waiting.bytes, waiting.offload, buffers);
+                let Some(frame) = copied else { break };
                 let sent = self.caught("frames that waited", &frame, buffers, |uplink, buffers| {
                     let Uplink { paths, edge, .. } = uplink;
                     edge.send(now, buffers, &mut frame.clone(), &waiting.view, peer, paths)
                 });
-                buffers.release(buffer);
+                buffers.release(frame.buffer);
                 if let (Err(_), Some(talk)) = (sent, self.paths.peers[peer].talk()) {
                     talk.failed += 1;
                 }

@@ -6,6 +6,7 @@ use crate::dataplane::buffers::{Buffers, Frame, ROOM};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::neighbour::Guard;
 use crate::dataplane::frame::{Layers, Mac, Offload, View, checksum, parse};
+use crate::dataplane::held::Held;
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::packet::Packet;
 use crate::dataplane::port::shared::{Fate, Sender};
@@ -38,11 +39,12 @@ impl Carrier for Carried {
         &mut self,
         _: Time,
         buffers: &mut Buffers,
-        _: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Packet>,
+        packets: &[millpond_core::Packet],
+        frames: &mut Vec<Held>,
     ) -> Result<(), Drop> {
-        for mut packet in packets.drain(..) {
+        for (stamped, held) in packets.iter().zip(frames.drain(..)) {
+            let stamp = Encapsulation::of(stamped, &held);
+            let mut packet = held.bytes;
             let bytes = [packet.header.bytes(), packet.payload(buffers)].concat();
             // A port may have its checksum written into a header, and so lengthen it.
             let seen = layers(packet.view());

@@ -44,6 +44,14 @@ impl Sum {
     }
 }
 
+/// Writes the checksum of all of these bytes to where it is among them.
+#[inline]
+pub fn set(bytes: &mut [u8], at: usize) {
+    bytes[at..at + 2].fill(0);
+    let sum = Sum::default().bytes(bytes).checksum();
+    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// The checksum of what had `checksum` before one of its words changed (RFC 1624, equation 3).
 #[inline]
 pub fn updated(checksum: u16, from: u16, to: u16) -> u16 {

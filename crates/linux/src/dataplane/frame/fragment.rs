@@ -5,7 +5,7 @@
 //! Invariant: the fragments carry the packet's payload once and in order. IPv6 packets, packets
 //! with "don't fragment" and packets with a wrong header checksum are not cut.
 
-use super::checksum::Sum;
+use super::checksum::{self, Sum};
 
 /// An IPv4 header's flags, in its seventh byte.
 const DONT_FRAGMENT: u8 = 0x40;
@@ -59,9 +59,7 @@ pub fn cut(frame: &[u8], ethernet: usize, mtu: usize) -> Option<Vec<Vec<u8>>> {
         let offset = (place & OFFSET) + (index * room / UNIT) as u16;
         header[2..4].copy_from_slice(&((length + part.len()) as u16).to_be_bytes());
         header[6..8].copy_from_slice(&(more | offset).to_be_bytes());
-        header[10..12].fill(0);
-        let sum = Sum::default().bytes(&header).checksum();
-        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        checksum::set(&mut header, 10);
         [link, &header, part].concat()
     };
     Some(payload.chunks(room).enumerate().map(one).collect())

@@ -7,6 +7,7 @@
 //! | `checksum` | the Internet checksum, and the pseudo-header's share of it |
 //! | `offload` | the virtio header that goes with a frame: what its receiver has yet to do to it |
 //! | `header` | the headers of a packet, in room of their own |
+//! | `ip` | fields of an IP header |
 //! | `segment` | cuts a super-segment as the kernel would, without touching its payload |
 //! | `coalesce` | the header of a super-segment that is made of packets |
 //! | `vlan` | the tag of a VLAN, put in and taken out |
@@ -27,6 +28,7 @@ pub mod checksum;
 pub mod coalesce;
 pub mod fragment;
 pub mod header;
+pub mod ip;
 pub mod mss;
 pub mod neighbour;
 pub mod offload;
@@ -39,6 +41,7 @@ pub mod vlan;
 
 pub use coalesce::coalesce;
 pub use header::{HEADER_MAX, Header};
+pub use ip::Ip;
 pub use offload::{GsoType, Offload};
 pub use parse::{Inner, Layers, Mac, Malformed, Protocol, Version, View, parse, parse_head};
 pub use segment::{Checksums, Segmenter};

@@ -4,6 +4,7 @@
 //! order network < transport < payload ≤ end.
 
 use super::header::HEADER_MAX;
+use super::ip::Ip;
 use super::tag::{self, Tag};
 use super::vlan;
 use std::fmt;
@@ -115,6 +116,13 @@ pub struct Layers {
     pub version: Version,
     /// Of the transport.
     pub protocol: Protocol,
+}
+
+impl Layers {
+    /// The IP header.
+    pub fn ip(&self) -> Ip {
+        Ip { version: self.version, at: self.network }
+    }
 }
 
 /// Why bytes that claim to be IP are not.

@@ -7,7 +7,7 @@
 //!
 //! Invariant: the payload ranges lie one behind the other and make up the whole payload.
 
-use super::checksum::{Sum, pseudo};
+use super::checksum::{self, pseudo};
 use super::header::Header;
 use super::offload::Offload;
 use super::parse::{Layers, Protocol, Version, tcp};
@@ -98,14 +98,20 @@ pub(super) fn set_length(header: &mut [u8], layers: &Layers, payload: usize) {
     }
 }
 
+/// Writes the lengths and the checksums of a whole packet.
+pub fn complete(packet: &mut [u8], layers: &Layers) {
+    set_length(packet, layers, layers.end - layers.payload);
+    if layers.version == Version::V4 {
+        set_ipv4_checksum(packet, layers);
+    }
+    let (header, payload) = packet[..layers.end].split_at_mut(layers.payload);
+    set_transport_checksum(header, layers, payload, Checksums::Full);
+}
+
 /// Writes the IPv4 header's checksum.
 pub(super) fn set_ipv4_checksum(header: &mut [u8], layers: &Layers) {
-    let at = layers.network + 10;
     let length = usize::from(header[layers.network] & 15) * 4;
-    header[at..at + 2].fill(0);
-    let checksum =
-        Sum::default().bytes(&header[layers.network..layers.network + length]).checksum();
-    header[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    checksum::set(&mut header[layers.network..layers.network + length], 10);
 }
 
 fn set_transport_checksum(
@@ -132,7 +138,8 @@ fn set_transport_checksum(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::{checksum, parse};
+    use super::super::checksum::Sum;
+    use super::super::parse;
     use super::*;
     use proptest::prelude::*;
 

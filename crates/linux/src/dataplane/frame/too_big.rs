@@ -7,7 +7,7 @@
 //! Invariant: errors, groups and later fragments get no answer (RFC 1122 §3.2.2), nor does a packet
 //! that may be cut on its way.
 
-use super::checksum::Sum;
+use super::checksum::{self, Sum};
 use super::{Mac, View};
 
 /// Bytes of an answer's IP packet: what any host takes.
@@ -48,13 +48,11 @@ fn answer_4(packet: &[u8], mtu: usize) -> Option<Vec<u8>> {
     }
     let quote = &packet[..packet.len().min(LONGEST_4 - 20 - ICMP)];
     let mut icmp = [&[3, 4, 0, 0, 0, 0][..], &(mtu as u16).to_be_bytes(), quote].concat();
-    let sum = Sum::default().bytes(&icmp).checksum();
-    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+    checksum::set(&mut icmp, 2);
     let total = (20 + icmp.len()) as u16;
     let mut ip = [&[0x45, 0xc0][..], &total.to_be_bytes(), &[0, 0, 0x40, 0, 64, 1, 0, 0]].concat();
     ip.extend([&header[16..20], &header[12..16]].concat());
-    let sum = Sum::default().bytes(&ip).checksum();
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    checksum::set(&mut ip, 10);
     Some([ip, icmp].concat())
 }
 

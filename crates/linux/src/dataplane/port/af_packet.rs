@@ -14,7 +14,7 @@
 use super::claim::Claim;
 use super::device::{Device, Presence};
 use super::gate::Gate;
-use super::{Error, Received, Refusal, gather};
+use super::{Error, Received, Refusal, gather, option};
 use crate::dataplane::frame::offload::{self, Offload};
 use crate::dataplane::frame::vlan;
 use rustix::io::Errno;
@@ -59,17 +59,6 @@ pub struct AfPacket {
     _claim: Option<Claim>,
 }
 
-/// Sets an option of packet sockets, none of which rustix has.
-fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads as many bytes as the value has.
-    #[allow(unsafe_code)]
-    let done = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, name, (value as *const T).cast(), size)
-    };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// An address of packet sockets, which rustix does not have.
 fn address(index: i32) -> libc::sockaddr_ll {
     // SAFETY: sockaddr_ll is plain data, for which zeros are a value.
@@ -103,18 +92,18 @@ impl AfPacket {
         })?;
         let failed =
             |what: &'static str| move |e: io::Error| Error::kernel(format!("{what} for {name}"), e);
-        for (what, option_name) in [
+        for (what, name) in [
             ("super-segments", PACKET_VNET_HDR),
             ("its tags", libc::PACKET_AUXDATA),
             ("not hearing itself", PACKET_IGNORE_OUTGOING),
         ] {
-            option(&socket, libc::SOL_PACKET, option_name, &1i32).map_err(failed(what))?;
+            option::set(&socket, (libc::SOL_PACKET, name), &1i32).map_err(failed(what))?;
         }
         // SAFETY: packet_mreq is plain data, for which zeros are a value.
         #[allow(unsafe_code)]
         let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
         (all.mr_ifindex, all.mr_type) = (index, libc::PACKET_MR_PROMISC as u16);
-        option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
+        option::set(&socket, (libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP), &all)
             .map_err(failed("frames to other addresses"))?;
         // Beyond the host's limit where the capability allows it, else up to it: less room, no
         // failure.
@@ -146,7 +135,7 @@ impl AfPacket {
         };
         let kind = FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
         let joins = |socket: &AfPacket, group: u32| {
-            option(&socket.socket, libc::SOL_PACKET, PACKET_FANOUT, &group).map_err(failed)
+            option::set(&socket.socket, (libc::SOL_PACKET, PACKET_FANOUT), &group).map_err(failed)
         };
         joins(&all[0], (kind | FANOUT_UNIQUE) << 16)?;
         let group = fanout_group(&all[0].socket).map_err(failed)?;
@@ -203,49 +192,30 @@ impl AfPacket {
         let Some(room) = buffer.get_mut(vlan::LENGTH..) else {
             return Received::Refused(Refusal::TooLong);
         };
-        let mut parts = [
-            libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
-            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() },
-        ];
-        // By libc: rustix reads no control message of packet sockets.
-        // Aligned for the control message's header.
-        let mut ancillary = [0u64; 16];
-        // SAFETY: msghdr is plain data, for which zeros are a value.
-        #[allow(unsafe_code)]
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len() as _);
-        message.msg_control = ancillary.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&ancillary) as _;
-        // SAFETY: the message points to the parts and the ancillary room above, which outlive the
-        // call.
-        #[allow(unsafe_code)]
-        let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
-        if read < 0 {
-            return match Errno::from_io_error(&io::Error::last_os_error()) {
-                Some(Errno::AGAIN | Errno::INTR) => Received::Nothing,
-                // Reported once, which may be before the interface is deleted; the socket hears
-                // again when it comes up.
-                Some(Errno::NETDOWN) => match self.device.name_of(self.index) {
-                    Some(_) => Received::Nothing,
-                    None => Received::Gone,
-                },
-                Some(errno) => match Refusal::of(errno) {
-                    Refusal::Gone => Received::Gone,
-                    other => Received::Refused(other),
-                },
-                None => Received::Nothing,
-            };
-        }
+        let kind = (libc::SOL_PACKET, libc::PACKET_AUXDATA);
+        let read = option::receive::<Auxiliary>(&self.socket, [&mut header, &mut *room], kind);
+        let (read, tag) = match read {
+            Ok(read) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
+            // Reported once, which may be before the interface is deleted; the socket hears again
+            // when it comes up.
+            Err(Errno::NETDOWN) if self.device.name_of(self.index).is_some() => {
+                return Received::Nothing;
+            }
+            Err(Errno::NETDOWN) => return Received::Gone,
+            Err(errno) => match Refusal::of(errno) {
+                Refusal::Gone => return Received::Gone,
+                other => return Received::Refused(other),
+            },
+        };
         let Ok(offload) = Offload::read(&header) else {
             return Received::Refused(Refusal::Invalid);
         };
-        let Some(length) =
-            (read as usize).checked_sub(offload::LENGTH).filter(|l| *l <= room.len())
-        else {
+        let room = room.len();
+        let Some(length) = read.checked_sub(offload::LENGTH).filter(|l| *l <= room) else {
             return Received::Refused(Refusal::TooLong);
         };
-        let tag =
-            auxiliary(&message).filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
+        let tag = tag.filter(|aux| aux.status & VLAN_VALID != 0 && length >= vlan::AT);
         let Some(tag) = tag else {
             return Received::Frame { start: vlan::LENGTH, length, offload };
         };
@@ -280,32 +250,7 @@ impl AfPacket {
 
 /// The number of the group of sockets that one has joined.
 fn fanout_group(socket: &OwnedFd) -> io::Result<u32> {
-    let (mut value, mut size) = (0u32, size_of::<u32>() as libc::socklen_t);
-    let (fd, at) = (socket.as_raw_fd(), (&raw mut value).cast());
-    // SAFETY: the kernel writes no more bytes than `size` says the value has.
-    #[allow(unsafe_code)]
-    let done = unsafe { libc::getsockopt(fd, libc::SOL_PACKET, PACKET_FANOUT, at, &raw mut size) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(value & 0xffff) }
-}
-
-fn auxiliary(message: &libc::msghdr) -> Option<Auxiliary> {
-    // SAFETY: the kernel has written the control messages, and the macros stay within the length
-    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
-    // enough.
-    #[allow(unsafe_code)]
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = at.as_ref() {
-            let long_enough =
-                control.cmsg_len >= libc::CMSG_LEN(size_of::<Auxiliary>() as u32) as _;
-            if control.cmsg_level == libc::SOL_PACKET
-                && control.cmsg_type == libc::PACKET_AUXDATA
-                && long_enough
-            {
-                return Some(libc::CMSG_DATA(at).cast::<Auxiliary>().read_unaligned());
-            }
-            at = libc::CMSG_NXTHDR(message, at);
-        }
-    }
-    None
+    let mut value = 0u32;
+    option::get(socket, (libc::SOL_PACKET, PACKET_FANOUT), &mut value)?;
+    Ok(value & 0xffff)
 }

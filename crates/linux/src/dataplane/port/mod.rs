@@ -6,6 +6,7 @@
 //! | `af_packet` | an interface that is there already |
 //! | `claim` | that interface, for one switch of the host |
 //! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
+//! | `option` | options and messages of sockets that rustix does not have |
 //! | `pcap` | files, for tests |
 //! | `caller` | whoever drives this process, for worlds without ports |
 //! | `shared` | memory that an application shares with the switch |
@@ -23,6 +24,7 @@ mod claim;
 mod device;
 mod gate;
 mod netdev;
+mod option;
 pub mod pcap;
 mod route;
 pub mod shared;
@@ -319,17 +321,10 @@ pub fn within<T: Send>(
 /// How many messages a socket's full receive queue has cost (`SO_MEMINFO`, which rustix does not
 /// have); the kernel's count begins anew beyond 32 bits.
 fn socket_losses(socket: BorrowedFd<'_>) -> u64 {
-    use std::os::fd::AsRawFd;
     // include/uapi/linux/sock_diag.h: SK_MEMINFO_DROPS is the last of SK_MEMINFO_VARS.
     let mut info = [0u32; 9];
-    let mut length = size_of_val(&info) as libc::socklen_t;
-    let (level, name) = (libc::SOL_SOCKET, libc::SO_MEMINFO);
-    // SAFETY: the kernel writes no more bytes than `length` says the array has.
-    #[allow(unsafe_code)]
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &mut length)
-    };
-    if done < 0 { 0 } else { info[8].into() }
+    let read = option::get(&socket, (libc::SOL_SOCKET, libc::SO_MEMINFO), &mut info);
+    read.map_or(0, |_| info[8].into())
 }
 
 /// The virtio header's bytes and then the pieces, for one call of the kernel.

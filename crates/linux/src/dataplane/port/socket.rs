@@ -2,13 +2,13 @@
 //!
 //! Invariant: nobody connects who may not, and a socket at which somebody listens is never removed.
 
-use super::Error;
+use super::{Error, option};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with,
 };
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -77,14 +77,8 @@ pub(super) fn credentials(socket: &OwnedFd) -> Option<libc::ucred> {
     // Not by rustix: a process of a namespace that is not seen from here has the number 0, which
     // its type has no room for.
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    let (into, room) = (&raw mut peer, &raw mut length);
-    // SAFETY: `into` has room for `length` bytes, which are integers, and both outlive the call.
-    #[allow(unsafe_code)]
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into.cast(), room)
-    };
-    (done == 0 && length as usize == size_of::<libc::ucred>()).then_some(peer)
+    let read = option::get(socket, (libc::SOL_SOCKET, libc::SO_PEERCRED), &mut peer);
+    read.is_ok_and(|length| length == size_of::<libc::ucred>()).then_some(peer)
 }
 
 /// Whether a user could end the switch anyway.

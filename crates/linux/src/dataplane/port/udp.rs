@@ -15,15 +15,15 @@
 
 use super::device::{ioctl, request};
 use super::route::Route;
-use super::{Error, Refusal};
+use super::{Error, Refusal, option};
 use crate::dataplane::buffers::Buffers;
-use crate::dataplane::packet::Packet;
+use crate::dataplane::held::Held;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The most bytes of one call: a UDP datagram's largest content, with room to spare.
 pub const BYTES_MAX: usize = 65_000;
@@ -33,6 +33,8 @@ const LENGTH_MAX: usize = 65_535;
 const DATAGRAMS_MAX: usize = 64;
 /// Bytes that may wait in the socket, either way.
 const WAITING: usize = 8 << 20;
+/// The control message with the length of each datagram of a call.
+const SEGMENT: option::Name = (libc::SOL_UDP, libc::UDP_SEGMENT);
 /// How often a call is made again that fails for a report.
 const TRIES: u64 = 4;
 
@@ -44,16 +46,6 @@ pub struct Udp {
     route: Option<Route>,
     /// Reports that were ignored.
     reports: Cell<u64>,
-}
-
-/// Asks for UDP_GRO, which rustix does not have.
-fn set_gro(socket: &UdpSocket) -> io::Result<()> {
-    let (value, size) = (1i32, size_of::<i32>() as libc::socklen_t);
-    let (fd, at) = (socket.as_raw_fd(), (&raw const value).cast());
-    // SAFETY: the kernel reads as many bytes as the value has.
-    #[allow(unsafe_code)]
-    let done = unsafe { libc::setsockopt(fd, libc::SOL_UDP, libc::UDP_GRO, at, size) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Asks for room, beyond the host's limit where the capability allows it, else up to it.
@@ -116,7 +108,8 @@ impl Udp {
             false => sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE),
         }
         .map_err(|e| failed("no fragments".into())(e.into()))?;
-        set_gro(&socket).map_err(failed("UDP_GRO".into()))?;
+        option::set(&socket, (libc::SOL_UDP, libc::UDP_GRO), &1i32)
+            .map_err(failed("UDP_GRO".into()))?;
         set_room(&socket);
         let local = socket.local_addr().map_err(failed("a path's own address".into()))?;
         Ok(Udp { socket, route: Route::open(local, remote).ok(), reports: Cell::new(0) })
@@ -177,18 +170,18 @@ impl Udp {
     pub fn send(
         &self,
         header: &[u8],
-        packets: &[Packet],
+        frames: &[Held],
         buffers: &Buffers,
     ) -> (usize, Option<Refusal>) {
         let mut sent = 0;
-        while sent < packets.len() {
-            let (count, size) =
-                run(packets[sent..].iter().map(|packet| header.len() + packet.length()));
+        while sent < frames.len() {
+            let length = |frame: &Held| header.len() + frame.bytes.length();
+            let (count, size) = run(frames[sent..].iter().map(length));
             let mut pieces = [IoSlice::new(&[]); 3 * DATAGRAMS_MAX];
-            for (three, packet) in pieces.chunks_exact_mut(3).zip(&packets[sent..sent + count]) {
+            for (three, frame) in pieces.chunks_exact_mut(3).zip(&frames[sent..sent + count]) {
                 three[0] = IoSlice::new(header);
-                three[1] = IoSlice::new(packet.header.bytes());
-                three[2] = IoSlice::new(packet.payload(buffers));
+                three[1] = IoSlice::new(frame.bytes.header.bytes());
+                three[2] = IoSlice::new(frame.bytes.payload(buffers));
             }
             match self.write(&pieces[..3 * count], (count > 1).then_some(size as u16)) {
                 Ok(()) => sent += count,
@@ -228,7 +221,7 @@ impl Udp {
     /// The kernel hands over a report as the error of the next call, which has sent nothing then.
     fn write(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
         for tried in 0.. {
-            match self.write_once(pieces, segment) {
+            match option::send(&self.socket, pieces, SEGMENT, segment) {
                 Err(error)
                     if tried < TRIES && Errno::from_io_error(&error).is_some_and(may_be_report) => {
                 }
@@ -240,35 +233,6 @@ impl Udp {
             }
         }
         Ok(())
-    }
-
-    /// By libc: rustix has no control message of UDP.
-    fn write_once(&self, pieces: &[IoSlice<'_>], segment: Option<u16>) -> io::Result<()> {
-        let mut ancillary = [0u64; 8];
-        // SAFETY: msghdr is plain data, for which zeros are a value.
-        #[allow(unsafe_code)]
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        // An IoSlice is an iovec, as its documentation promises; the kernel only reads them.
-        message.msg_iov = pieces.as_ptr() as *mut libc::iovec;
-        message.msg_iovlen = pieces.len() as _;
-        if let Some(segment) = segment {
-            message.msg_control = ancillary.as_mut_ptr().cast();
-            // SAFETY: the ancillary room is aligned for a control message's header and longer than
-            // one with two bytes.
-            #[allow(unsafe_code)]
-            unsafe {
-                message.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
-                let control = libc::CMSG_FIRSTHDR(&message);
-                (*control).cmsg_level = libc::SOL_UDP;
-                (*control).cmsg_type = libc::UDP_SEGMENT;
-                (*control).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
-                libc::CMSG_DATA(control).cast::<u16>().write_unaligned(segment);
-            }
-        }
-        // SAFETY: the message points to pieces and ancillary room that outlive the call.
-        #[allow(unsafe_code)]
-        let done = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, 0) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Reads what has arrived. Returns its length in bytes and the length of each datagram in it
@@ -289,57 +253,20 @@ impl Udp {
         Ok(None)
     }
 
-    /// By libc: rustix has no control message of UDP.
     fn receive_once(&self, buffer: &mut [u8]) -> Result<(usize, usize), Errno> {
-        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        let mut ancillary = [0u64; 8];
-        // SAFETY: msghdr is plain data, for which zeros are a value.
-        #[allow(unsafe_code)]
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
-        message.msg_control = ancillary.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&ancillary) as _;
-        // SAFETY: the message points to the part and the ancillary room above, which outlive the
-        // call.
-        #[allow(unsafe_code)]
-        let read = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC) };
-        if read < 0 {
-            let error = io::Error::last_os_error();
-            return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        }
-        let read = read as usize;
-        let segment = segment(&message).filter(|s| *s > 0).unwrap_or(read);
-        Ok((read, segment.max(1)))
+        let kind = (libc::SOL_UDP, libc::UDP_GRO);
+        let read = option::receive::<libc::c_int>(&self.socket, [buffer, &mut []], kind);
+        let (read, segment) = read?;
+        let segment = segment.and_then(|segment| usize::try_from(segment).ok());
+        Ok((read, segment.filter(|segment| *segment > 0).unwrap_or(read).max(1)))
     }
-}
-
-fn segment(message: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel has written the control messages, and the macros stay within the length
-    // that it gave; the data is copied out, whatever its alignment, if it is of this kind and long
-    // enough.
-    #[allow(unsafe_code)]
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = at.as_ref() {
-            let long_enough =
-                control.cmsg_len >= libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as _;
-            if control.cmsg_level == libc::SOL_UDP
-                && control.cmsg_type == libc::UDP_GRO
-                && long_enough
-            {
-                return usize::try_from(libc::CMSG_DATA(at).cast::<libc::c_int>().read_unaligned())
-                    .ok();
-            }
-            at = libc::CMSG_NXTHDR(message, at);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dataplane::frame::Header;
+    use crate::dataplane::packet::Packet;
 
     impl Udp {
         /// Two that have each other as peer. Somebody else may draw a number between its choice and
@@ -379,10 +306,10 @@ mod tests {
         let packet = |i: usize, length: usize| {
             let mut header = Header::default();
             header.set(&[i as u8; 20]);
-            Packet::new(header, buffer, i * 100..i * 100 + length)
+            Held::from(Packet::new(header, buffer, i * 100..i * 100 + length))
         };
         let lengths = [100, 100, 100, 40, 100, 0];
-        let packets: Vec<Packet> = lengths.iter().enumerate().map(|(i, l)| packet(i, *l)).collect();
+        let packets: Vec<Held> = lengths.iter().enumerate().map(|(i, l)| packet(i, *l)).collect();
         let (sent, refused) = from.send(b"headings", &packets, &buffers);
         assert_eq!((sent, refused), (6, None));
         let (mut room, mut seen) = (vec![0; 1 << 16], Vec::new());

@@ -33,9 +33,8 @@ impl Slot {
             packet.clear();
             pieces.iter().for_each(|piece| packet.extend_from_slice(piece));
             let view = parse(&packet).ok_or(Drop::BadOffload)?;
-            let (pieces, length) = ([IoSlice::new(&packet)], packet.len());
-            let one =
-                Outgoing { view, offload: *offload, pieces: &pieces, length, sender: frame.sender };
+            let pieces = [IoSlice::new(&packet)];
+            let one = Outgoing { sender: frame.sender, ..Outgoing::of(view, *offload, &pieces) };
             self.put_one(now, &one, &mut scratch).map(|_| ())
         })?;
         Ok(Fate::Left)

@@ -19,7 +19,7 @@ use super::loops::Watch;
 use super::metadata;
 use super::mirror::Mirror;
 use super::outgoing::{Outgoing, whole};
-use super::port::shared::{Fate, Sender};
+use super::port::shared::Fate;
 use super::port::{Port, Refusal};
 use super::vlan::{Vlans, untagged};
 use millpond_core::{Packet, Time};
@@ -181,9 +181,7 @@ impl Slot {
     pub fn drain(&mut self, now: Time, flat: &mut Vec<u8>) {
         while let Some(waiting) = self.queue.next(now) {
             let pieces = [IoSlice::new(&waiting.bytes)];
-            let (view, offload, length) = (waiting.view, waiting.offload, waiting.bytes.len());
-            let sender = Sender::Elsewhere;
-            let outgoing = Outgoing { view, offload, pieces: &pieces, length, sender };
+            let outgoing = Outgoing::of(waiting.view, waiting.offload, &pieces);
             let written = fault::caught(|| self.write(&outgoing, flat)).unwrap_or_else(|panic| {
                 Err(panic.keep(format!("queue of port {}", self.name), &waiting.bytes))
             });

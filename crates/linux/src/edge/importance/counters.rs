@@ -3,6 +3,7 @@
 //! Invariant: each frame that the shim sends or withholds counts once.
 
 use millpond_core::Importance;
+use serde::{Deserialize, Serialize};
 
 /// Why the shim does not track a flow any more, or never did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Reason {
 }
 
 /// Data packets of one importance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Packets.
     pub packets: u64,

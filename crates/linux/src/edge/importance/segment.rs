@@ -69,8 +69,8 @@ impl<'a> Segment<'a> {
             window: u16::from_be_bytes([header[at + 14], header[at + 15]]),
             options: tcp::options(header, layers),
             payload,
-            class: class::byte(header, layers),
-            importance: class::importance(header, layers),
+            class: layers.ip().class(header),
+            importance: class::importance(layers.ip().class(header)),
             header,
             layers,
         })

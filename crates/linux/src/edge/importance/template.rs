@@ -8,9 +8,9 @@
 use super::class;
 use super::options;
 use super::segment::Segment;
-use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::parse::tcp;
-use crate::dataplane::frame::{Header, Layers, Version};
+use crate::dataplane::frame::segment::complete;
+use crate::dataplane::frame::{Header, Layers};
 use millpond_core::Importance;
 
 /// Fields that differ between the frames of one flow.
@@ -99,27 +99,8 @@ impl Template {
         out.extend_from_slice(fields.payload);
         let layers = Layers { payload, end: out.len(), ..self.layers };
         let learned = if fields.payload.is_empty() { self.control } else { self.data };
-        let class = learned.unwrap_or_else(|| class::byte(out, &layers) & !3);
-        class::write(out, &layers, class::with(class, fields.importance));
-        finish(out, &layers);
+        let class = learned.unwrap_or_else(|| layers.ip().class(out) & !3);
+        layers.ip().set_class(out, class::with(class, fields.importance));
+        complete(out, &layers);
     }
-}
-
-/// Writes lengths and checksums.
-fn finish(frame: &mut [u8], layers: &Layers) {
-    let (network, transport) = (layers.network, layers.transport);
-    let (at, length) = match layers.version {
-        Version::V4 => (network + 2, layers.end - network),
-        Version::V6 => (network + 4, layers.end - network - 40),
-    };
-    frame[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
-    if layers.version == Version::V4 {
-        let header = network..network + usize::from(frame[network] & 15) * 4;
-        frame[network + 10..network + 12].fill(0);
-        let sum = Sum::default().bytes(&frame[header]).checksum();
-        frame[network + 10..network + 12].copy_from_slice(&sum.to_be_bytes());
-    }
-    let sum = pseudo(frame, layers, layers.end - transport);
-    let sum = sum.bytes(&frame[transport..layers.end]).checksum();
-    frame[transport + 16..transport + 18].copy_from_slice(&sum.to_be_bytes());
 }

@@ -5,7 +5,7 @@
 //! that it has in the switch. Each packet that goes no further is counted at its port.
 
 use super::{Node, Remote};
-use crate::dataplane::buffers::{Buffers, Frame, ROOM};
+use crate::dataplane::buffers::{Buffers, FRAME_MAX, Frame, ROOM};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::fault;
 use crate::dataplane::frame::{Offload, View, parse};
@@ -108,28 +108,21 @@ impl Node {
         shim.evict(now);
         for bytes in shim.due(now) {
             let Some(view) = parse(&bytes) else { continue };
-            let Some(buffer) = buffers.take() else {
-                self.slots[port].counters.drop(Drop::NoBuffer);
+            // A template with options and the longest payload are more than a frame.
+            let reason = if bytes.len() > FRAME_MAX { Drop::Oversized } else { Drop::NoBuffer };
+            let Some(frame) = Frame::copy(&bytes, Offload::default(), buffers) else {
+                self.slots[port].counters.drop(reason);
                 continue;
             };
-            let (length, offload) = (bytes.len(), Offload::default());
-            // A template with options and the longest payload are more than a frame.
-            match buffers.bytes_mut(buffer).get_mut(ROOM..ROOM + length) {
-                Some(room) => {
-                    room.copy_from_slice(&bytes);
-                    let frame = Frame { buffer, start: ROOM, length, offload };
-                    let routed = fault::caught(|| {
-                        self.route_own(now, port, frame, view, buffers, remote);
-                    });
-                    if let Err(panic) = routed {
-                        let work = format!("shim of port {}", self.slots[port].name);
-                        self.slots[port].counters.drop(panic.keep(work, &bytes));
-                        buffers.disown(buffer);
-                    }
-                }
-                None => self.slots[port].counters.drop(Drop::Oversized),
+            let routed = fault::caught(|| {
+                self.route_own(now, port, frame, view, buffers, remote);
+            });
+            if let Err(panic) = routed {
+                let work = format!("shim of port {}", self.slots[port].name);
+                self.slots[port].counters.drop(panic.keep(work, &bytes));
+                buffers.disown(frame.buffer);
             }
-            buffers.release(buffer);
+            buffers.release(frame.buffer);
         }
     }
 
@@ -173,9 +166,8 @@ impl Node {
         self.flooded += packets.len();
         for packet in packets {
             let view = parse(&packet).ok_or(Drop::Runt)?;
-            let (pieces, length) = ([IoSlice::new(&packet)], packet.len());
-            let (offload, sender) = (Offload::default(), Sender::Elsewhere);
-            let packet = Outgoing { view, offload, pieces: &pieces, length, sender };
+            let pieces = [IoSlice::new(&packet)];
+            let packet = Outgoing::of(view, Offload::default(), &pieces);
             self.slots[port].deliver(now, &packet, &mut self.flat)?;
         }
         Ok(Fate::Left)

@@ -7,7 +7,6 @@ use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::{Offload, View, parse};
 use crate::dataplane::outgoing::Outgoing;
-use crate::dataplane::port::shared::Sender;
 use crate::switch::node::Remote;
 use millpond_core::Time;
 use std::io::IoSlice;
@@ -25,17 +24,14 @@ impl Uplink {
     ) -> Result<(), Drop> {
         let most = self.frame_max(peer).ok_or(Drop::Oversized)?;
         let pieces = [IoSlice::new(frame.bytes(buffers))];
-        let (view, offload, length) = (*view, frame.offload, frame.length);
-        let whole = Outgoing { view, offload, pieces: &pieces, length, sender: Sender::Elsewhere };
+        let whole = Outgoing::of(*view, frame.offload, &pieces);
         for packet in whole.fragments(most.saturating_sub(view.ethernet))? {
             let view = parse(&packet).ok_or(Drop::Runt)?;
-            let buffer = buffers.take().ok_or(Drop::NoBuffer)?;
-            buffers.bytes_mut(buffer)[..packet.len()].copy_from_slice(&packet);
-            let (length, offload) = (packet.len(), Offload::default());
-            let mut part = Frame { buffer, start: 0, length, offload };
+            let part = Frame::copy(&packet, Offload::default(), buffers);
+            let mut part = part.ok_or(Drop::NoBuffer)?;
             let Uplink { paths, edge, .. } = self;
             let sent = edge.send(now, buffers, &mut part, &view, peer, paths);
-            buffers.release(buffer);
+            buffers.release(part.buffer);
             sent?;
         }
         Ok(())

@@ -70,12 +70,9 @@ impl Uplink {
         node: &mut Node,
     ) {
         let Handed { peer, offload, bytes, .. } = handed;
-        let Some(buffer) = buffers.take() else {
+        let Some(frame) = Frame::copy(&bytes, offload, buffers) else {
             return self.edge.counters.drop(Drop::NoBuffer);
         };
-        let length = bytes.len();
-        buffers.bytes_mut(buffer)[..length].copy_from_slice(&bytes);
-        let frame = Frame { buffer, start: 0, length, offload };
         let sent = match parse(&bytes) {
             Some(view) => {
                 let to = Some((peer, Sender::Elsewhere));
@@ -89,7 +86,7 @@ impl Uplink {
             }
             None => Err(Drop::Runt),
         };
-        buffers.release(buffer);
+        buffers.release(frame.buffer);
         if let Err(reason) = sent {
             self.edge.counters.drop(reason);
         }
@@ -125,7 +122,7 @@ mod tests {
             let frame = Frame { buffer, start: 0, length, offload };
             let to = Some((0, Sender::Elsewhere));
             let sent = other.transmit(now, buffers, &frame, &parse(&bytes).unwrap(), to);
-            buffers.release(buffer);
+            buffers.release(frame.buffer);
             (sent, bytes)
         };
         let mut frames = Vec::new();

@@ -4,7 +4,7 @@
 
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Drop;
-use crate::dataplane::packet::Packet;
+use crate::dataplane::held::Held;
 use crate::dataplane::port::Refusal;
 use crate::edge::Carrier;
 use crate::encapsulation::Encapsulation;
@@ -12,9 +12,9 @@ use crate::switch::path::{Path, is_failure};
 use crate::switch::peer::Peer;
 use crate::tunnel::probe::{self, Wrong};
 use crate::tunnel::session::Refused;
-use millpond_core::Time;
 use millpond_core::edge::liveness::Standing;
 use millpond_core::overlay::wire;
+use millpond_core::{Packet, Time};
 use std::ops::Range;
 
 /// The paths and whom they lead to, as what carries packets.
@@ -60,17 +60,18 @@ impl Paths {
         &mut self,
         now: Time,
         buffers: &Buffers,
-        peer: usize,
-        stamp: &Encapsulation,
         packets: &[Packet],
+        frames: &[Held],
     ) -> Result<(), Drop> {
+        let (Some(first), Some(frame)) = (packets.first(), frames.first()) else { return Ok(()) };
+        let (stamp, peer) = (Encapsulation::of(first, frame), first.dst as usize);
         let Paths { paths, peers } = self;
         let found = paths.iter_mut().find(|path| path.peer == peer && path.label == stamp.label);
         let (path, peer) = (found.ok_or(Drop::UnknownLabel)?, &mut peers[peer]);
         let result = match (peer.has_key(), peer.session()) {
-            (false, _) => path.send(now, buffers, stamp, packets),
+            (false, _) => path.send(now, buffers, &stamp, frames),
             (true, None) => Err(Drop::NoSession),
-            (true, Some(session)) => path.send_sealed(now, buffers, stamp, packets, session),
+            (true, Some(session)) => path.send_sealed(now, buffers, &stamp, frames, session),
         };
         if std::mem::take(&mut path.has_failed) || result.is_err_and(is_failure) {
             peer.failed(now, path.label);
@@ -84,12 +85,11 @@ impl Carrier for Paths {
         &mut self,
         now: Time,
         buffers: &mut Buffers,
-        peer: usize,
-        stamp: Encapsulation,
-        packets: &mut Vec<Packet>,
+        packets: &[Packet],
+        frames: &mut Vec<Held>,
     ) -> Result<(), Drop> {
-        let result = self.carry_over(now, buffers, peer, &stamp, packets);
-        packets.drain(..).for_each(|mut packet| packet.end(buffers));
+        let result = self.carry_over(now, buffers, packets, frames);
+        frames.drain(..).for_each(|mut frame| frame.bytes.end(buffers));
         result
     }
 }

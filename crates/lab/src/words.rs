@@ -9,7 +9,7 @@ use millpond_core::overlay::wire;
 use millpond_core::packet::Record;
 use millpond_core::packet::overlay::{HEADERS, PROTOCOL, Words};
 use millpond_linux::dataplane::buffers::Buffers;
-use millpond_linux::dataplane::frame::checksum::Sum;
+use millpond_linux::dataplane::frame::checksum;
 use millpond_linux::fabric::Held;
 
 const ETHERNET: usize = 14;
@@ -26,8 +26,7 @@ pub fn frame(packet: &Packet, words: &Words) -> Vec<u8> {
         .chain(ip(packet.src).octets())
         .chain(ip(packet.dst).octets())
         .collect::<Vec<u8>>();
-    let sum = Sum::default().bytes(&header).checksum();
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    checksum::set(&mut header, 10);
     let mut frame = Vec::with_capacity(ETHERNET + usize::from(packet.size));
     for part in [&mac(packet.dst).0[..], &mac(packet.src).0, &IPV4, &header] {
         frame.extend_from_slice(part);
@@ -48,7 +47,7 @@ pub fn read(held: &Held, buffers: &Buffers) -> Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nic::made;
+
     use millpond_core::overlay::{Record as Said, Word};
     use millpond_core::packet::overlay::Whom;
     use millpond_linux::dataplane::frame::{Inner, Protocol};
@@ -63,10 +62,10 @@ mod tests {
         let frame = frame(&packet, &words);
         assert_eq!(frame.len(), ETHERNET + usize::from(size));
         let mut buffers = Buffers::new(1);
-        let mut held = made(&frame, &mut buffers).unwrap();
+        let mut held = Held::copy(&frame, &mut buffers).unwrap();
         let Inner::Transport(layers) = held.view.inner else { panic!("{:?}", held.view) };
         assert_eq!(layers.protocol, Protocol::Udp);
-        assert_eq!(Sum::default().bytes(&frame[14..34]).fold(), 0xffff);
+        assert_eq!(checksum::Sum::default().bytes(&frame[14..34]).fold(), 0xffff);
         assert_eq!(read(&held, &buffers), words);
         held.bytes.end(&mut buffers);
         assert_eq!(buffers.in_use(), 0);

@@ -4,8 +4,7 @@
 //! Each case is a few packets of one poll, and how many segments they become. Both offloads answer
 //! alike: Presto's has the rules of the kernel's within a flowcell.
 
-use super::tests::{Bench, rule};
-use super::*;
+use super::{Bench, Edge, rule};
 use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::segment::tests::{Build, frame_of};
 use crate::dataplane::frame::{Layers, Version, checksum, parse};
