@@ -149,7 +149,7 @@ fuzz_target!(|input: Input| {
         let bytes = frame(input.six, leaves, [own, other.wrapping_add(1)], flags, rest);
         host.pass(leaves, &bytes);
     }
-    assert_eq!(host.shim.counters().flows, 1);
+    assert_eq!(host.shim.counters().tracked, 1);
     for step in input.steps {
         match step {
             Step::Segment { leaves, flags, seq, ack, window, class, options, len, salt } => {

@@ -162,14 +162,14 @@ impl Driver {
         let now = self.now();
         let State { fabric, hosts, buffers, .. } = &mut self.state;
         for host in self.touched.drain(..) {
-            hosts[host as usize].flush((now, seen), fabric, buffers);
+            hosts[host as usize].flush(now, seen, fabric, buffers);
         }
         for host in hosts {
             if host.deadline().is_some_and(|at| at <= now) {
                 // First the frames that its kernel has sent, so that the shim forces none instead.
                 let began = self.began;
                 host.read(|| since(began), BURST, fabric, buffers);
-                host.flush((now, seen), fabric, buffers);
+                host.flush(now, seen, fabric, buffers);
             }
         }
         count

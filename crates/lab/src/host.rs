@@ -36,11 +36,10 @@ use millpond_linux::dataplane::counters::Drop;
 use millpond_linux::dataplane::flow::Keys;
 use millpond_linux::dataplane::frame::parse;
 use millpond_linux::dataplane::outgoing::Outgoing;
-use millpond_linux::dataplane::port::Received;
 use millpond_linux::dataplane::port::shared::Sender;
 use millpond_linux::dataplane::slot::Slot;
 use millpond_linux::edge::importance::{Shim, ShimParams};
-use millpond_linux::edge::{ClassOf, Edge, Stages};
+use millpond_linux::edge::{ClassOf, Departure, Edge, Stages};
 use millpond_linux::fabric::{Fabric, Held, Left};
 use millpond_scenario::plan::Plan;
 use millpond_sim::equip;
@@ -162,12 +161,7 @@ impl Host {
         }
         let Some(tlt) = self.edge.shim().map(Shim::counters) else { return };
         let named = all.of("tlt");
-        for (kind, sent) in [
-            ("unimportant", tlt.unimportant),
-            ("important", tlt.important),
-            ("forced", tlt.forced),
-            ("green", tlt.green),
-        ] {
+        for (kind, sent) in tlt.data() {
             named.add(format!("{kind}_packets"), sent.packets);
             named.add(format!("{kind}_bytes"), sent.bytes);
         }
@@ -178,7 +172,7 @@ impl Host {
             ("dsacks_stripped", tlt.dsacks_stripped),
             ("rearmed", tlt.rearmed),
             ("refused", tlt.refused),
-            ("untracked_flows", tlt.untracked.iter().sum()),
+            ("untracked_flows", tlt.untracked.values().sum()),
         ] {
             named.add(name, count);
         }
@@ -198,25 +192,10 @@ impl Host {
             if count > 0 && fabric.deadline().is_some_and(|due| due <= now) {
                 return count;
             }
-            let Some(buffer) = buffers.take() else { return count };
-            let received = self
-                .slot
-                .port
-                .as_mut()
-                .map_or(Received::Nothing, |port| port.receive(buffers.bytes_mut(buffer)));
-            let more = !matches!(received, Received::Nothing | Received::Gone);
-            match received {
-                Received::Frame { start, length, offload } => {
-                    let frame = Frame { buffer, start, length, offload };
-                    self.leave(now, frame, fabric, buffers);
-                }
-                Received::Refused(refusal) => self.slot.counters.drop(refusal.reason()),
-                Received::Nothing => {}
-                Received::Gone => self.slot.port = None,
-            }
-            buffers.release(buffer);
-            if !more {
-                return count;
+            let Some(read) = self.slot.read(buffers) else { return count };
+            if let Some(frame) = read {
+                self.leave(now, frame, fabric, buffers);
+                buffers.release(frame.buffer);
             }
         }
         burst
@@ -224,8 +203,7 @@ impl Host {
 
     /// Takes a frame that its kernel has sent.
     pub fn leave(&mut self, now: Time, frame: Frame, fabric: &mut Fabric, buffers: &mut Buffers) {
-        self.slot.counters.received += 1;
-        self.slot.counters.received_bytes += frame.length as u64;
+        self.slot.counters.receive(frame.length);
         if let Err(reason) = self.send(now, frame, fabric, buffers) {
             self.slot.counters.drop(reason);
         }
@@ -249,7 +227,8 @@ impl Host {
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         let first = fabric.classifier().read(now, bytes, frame.length, &view)?;
         let carry = &mut Carry { nic: &mut self.nic, fabric };
-        self.edge.leave(now, buffers, &frame, &view, first, carry)
+        let departure = Departure { frame: &frame, view: &view, first };
+        self.edge.leave(now, buffers, departure, carry)
     }
 
     /// Takes a packet that has reached the host. [`Host::flush`] follows when the round ends.
@@ -269,7 +248,7 @@ impl Host {
     }
 
     /// A round has ended at `now`; all that has come by `seen` was handed to [`Host::arrive`].
-    pub fn flush(&mut self, (now, seen): (Time, Time), fabric: &mut Fabric, buffers: &mut Buffers) {
+    pub fn flush(&mut self, now: Time, seen: Time, fabric: &mut Fabric, buffers: &mut Buffers) {
         let Host { edge, nic, slot, flat, .. } = self;
         edge.flush(now, seen, buffers, |_, frame| slot.deliver(now, frame, flat).map(|_| ()));
         while let Some((packet, words)) = edge.next_word() {

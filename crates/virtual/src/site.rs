@@ -241,7 +241,7 @@ impl Site {
             is_due = true;
         }
         if is_due {
-            host.flush((plan, plan), fabric, buffers);
+            host.flush(plan, plan, fabric, buffers);
         }
         if let Some(Port::Caller(port)) = &mut host.slot.port {
             for (offload, frame) in port.frames.drain(..) {

@@ -92,7 +92,8 @@ impl Rig {
         let first = self.fabric.classifier().read(at, frame, frame.len(), &view).unwrap();
         let copied = Frame::copy(frame, Default::default(), &mut self.buffers).unwrap();
         let edge = &mut self.hosts[1].edge;
-        edge.leave(at, &mut self.buffers, &copied, &view, first, wire).unwrap();
+        let departure = Departure { frame: &copied, view: &view, first };
+        edge.leave(at, &mut self.buffers, departure, wire).unwrap();
         self.buffers.release(copied.buffer);
     }
 

@@ -10,23 +10,30 @@ use millpond_core::counters::DropReason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-macro_rules! drops {
-    ($($(#[doc = $doc:literal])* $variant:ident = $word:literal),+ $(,)?) => {
-        /// Why a frame went no further.
+/// Reasons by name.
+macro_rules! named {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($(#[doc = $doc:literal])* $variant:ident = $word:literal),+ $(,)? }
+    ) => {
+        $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Drop { $($(#[doc = $doc])* $variant),+ }
-        impl Drop {
+        pub enum $name { $($(#[doc = $doc])* $variant),+ }
+        impl $name {
             /// All of them.
-            pub const ALL: &'static [Drop] = &[$(Drop::$variant),+];
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
             /// As results and metrics name it.
             pub const fn name(self) -> &'static str {
-                match self { $(Drop::$variant => $word),+ }
+                match self { $($name::$variant => $word),+ }
             }
         }
     };
 }
+pub(crate) use named;
 
-drops! {
+named! {
+/// Why a frame went no further.
+pub enum Drop {
     /// Shorter than an Ethernet header.
     Runt = "runt",
     /// Claims to come from a group address.
@@ -101,6 +108,7 @@ drops! {
     /// The switch's own code failed at it (`fault`).
     InternalError = "internal-error",
 }
+}
 
 impl Refused {
     /// As a reason to drop.
@@ -164,6 +172,12 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// A frame of so many bytes has come in.
+    #[inline]
+    pub fn receive(&mut self, length: usize) {
+        self.received += 1;
+        self.received_bytes += length as u64;
+    }
     /// One more for this reason.
     #[inline]
     pub fn drop(&mut self, reason: Drop) {

@@ -40,6 +40,17 @@ const EVICTION_STEPS: usize = 256;
 /// path.
 pub(super) const FLOWS_MAX: usize = 1 << 16;
 
+/// A frame that leaves.
+#[derive(Clone, Copy)]
+pub struct Departure<'a> {
+    /// Where it is.
+    pub frame: &'a Frame,
+    /// Its headers, as parsed.
+    pub view: &'a View,
+    /// Its first packet.
+    pub first: Packet,
+}
+
 /// Carries packets away: over paths to a peer, or on a link.
 pub trait Carrier {
     /// Takes the packets of a segment, which have one stamp, with their frames. Ends those that it
@@ -125,10 +136,11 @@ impl Edge {
         let first = Packet { body, stamp: now, src: NONE, dst, class, ..Packet::default() };
         let key = view.layers().map(|layers| FlowKey::of(bytes, layers, view.vlan, peer as u16));
         let flow = key.map_or(0, |key| key.hash(&self.driver.keys));
-        self.leave(now, buffers, frame, view, Packet { flow, ..first }, carrier)
+        let first = Packet { flow, ..first };
+        self.leave(now, buffers, Departure { frame, view, first }, carrier)
     }
 
-    /// Takes a frame whose first packet is described, through all stages.
+    /// Takes a frame of the kernel through all stages.
     ///
     /// # Errors
     /// The reason why the carrier dropped a packet.
@@ -136,12 +148,10 @@ impl Edge {
         &mut self,
         now: Time,
         buffers: &mut Buffers,
-        frame: &Frame,
-        view: &View,
-        first: Packet,
+        departure: Departure<'_>,
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
-        self.pass(now, buffers, (frame, view), first, true, carrier)
+        self.pass(now, buffers, departure, true, carrier)
     }
 
     /// The frames that the shim has due in the kernel's name: forced packets and echoes. Each is to
@@ -166,7 +176,8 @@ impl Edge {
     ) {
         // Without a buffer it is lost, as a packet can be.
         let Some(frame) = Frame::copy(bytes, Offload::default(), buffers) else { return };
-        let _ = self.pass(now, buffers, (&frame, view), first, false, carrier);
+        let departure = Departure { frame: &frame, view, first };
+        let _ = self.pass(now, buffers, departure, false, carrier);
         buffers.release(frame.buffer);
     }
 
@@ -176,9 +187,8 @@ impl Edge {
         &mut self,
         now: Time,
         buffers: &mut Buffers,
-        (frame, view): (&Frame, &View),
-        mut first: Packet,
-        is_hosts: bool,
+        Departure { frame, view, mut first }: Departure<'_>,
+        is_kernels: bool,
         carrier: &mut dyn Carrier,
     ) -> Result<(), Drop> {
         // A panic may have left packets of another frame.
@@ -186,7 +196,7 @@ impl Edge {
         let mut frames = std::mem::take(&mut self.cut);
         frames.clear();
         cut(frame, view, buffers, &mut frames);
-        if let Some(shim) = self.driver.shim.as_mut().filter(|_| is_hosts) {
+        if let Some(shim) = self.driver.shim.as_mut().filter(|_| is_kernels) {
             for held in &mut frames {
                 shim.outgoing(now, &mut held.bytes, &held.view, buffers);
             }

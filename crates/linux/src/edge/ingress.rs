@@ -163,8 +163,7 @@ impl Edge {
     ) {
         self.driver.clock = now;
         self.call_switch(at, buffers);
-        self.counters.received += 1;
-        self.counters.received_bytes += held.bytes.length() as u64;
+        self.counters.receive(held.bytes.length());
         let header = held.bytes.header.bytes();
         // Padding behind the segment would become payload if it was merged.
         let segment = held.view.tcp().copied().filter(|l| {

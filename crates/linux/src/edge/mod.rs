@@ -29,7 +29,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-pub use egress::{Carrier, Sent};
+pub use egress::{Carrier, Departure, Sent};
 
 use crate::dataplane::buffers::Buffers;
 use crate::dataplane::counters::Counters;

@@ -30,7 +30,6 @@ use crate::dataplane::buffers::{Buffers, Frame};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::frame::{parse, pause};
 use crate::dataplane::metadata::Classifier;
-use crate::dataplane::port::Received;
 use lines::{Call, Exit, Lines};
 use millpond_core::packet::Record;
 use millpond_core::switch::Switch;
@@ -128,8 +127,7 @@ impl Fabric {
         buffers: &Buffers,
     ) {
         let Line { slot, watched, .. } = &mut self.lines.all[line as usize];
-        slot.counters.received += 1;
-        slot.counters.received_bytes += held.bytes.length() as u64;
+        slot.counters.receive(held.bytes.length());
         let is_watched = watched.host;
         debug_assert!(at >= self.lines.advanced, "{at} is before {}", self.lines.advanced);
         let id = self.lines.take(packet, held);
@@ -191,32 +189,13 @@ impl Fabric {
     pub fn receive(&mut self, now: Time, line: u32, burst: usize, buffers: &mut Buffers) -> usize {
         for count in 0..burst {
             let slot = &mut self.lines.all[line as usize].slot;
-            let Some(buffer) = buffers.take() else {
-                slot.counters.drop(Drop::NoBuffer);
-                return count;
-            };
-            let received = slot
-                .port
-                .as_mut()
-                .map_or(Received::Nothing, |p| p.receive(buffers.bytes_mut(buffer)));
-            let more = !matches!(received, Received::Nothing | Received::Gone);
-            match received {
-                Received::Frame { start, length, offload } => {
-                    slot.counters.received += 1;
-                    slot.counters.received_bytes += length as u64;
-                    let frame = Frame { buffer, start, length, offload };
-                    if let Err(reason) = self.arrive(now, line, &frame, buffers) {
-                        self.lines.all[line as usize].slot.counters.drop(reason);
-                    }
-                }
-                Received::Refused(refusal) => slot.counters.drop(refusal.reason()),
-                Received::Nothing => {}
-                Received::Gone => slot.port = None,
+            let Some(read) = slot.read(buffers) else { return count };
+            let Some(frame) = read else { continue };
+            slot.counters.receive(frame.length);
+            if let Err(reason) = self.arrive(now, line, &frame, buffers) {
+                self.lines.all[line as usize].slot.counters.drop(reason);
             }
-            buffers.release(buffer);
-            if !more {
-                return count;
-            }
+            buffers.release(frame.buffer);
         }
         burst
     }

@@ -14,13 +14,11 @@ use crate::dataplane::frame::{Header, View, coalesce, parse_head};
 use crate::dataplane::held::{Held, cut};
 use crate::dataplane::outgoing::Outgoing;
 use crate::dataplane::port::shared::Fate;
-use crate::edge::importance::{Counters, Reason, Shim, ShimParams, Verdict};
+use crate::edge::importance::{Shim, ShimParams, Verdict};
 use millpond_core::Time;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-pub use crate::edge::importance::Sent as Data;
+pub use crate::edge::importance::{Counters as Reading, Sent as Data};
 
 /// The shim's wait after an echo for the host's TCP to send. A host's TCP answers within
 /// the write of the acknowledgement, unless its socket is in use by the application.
@@ -200,80 +198,7 @@ impl HostShim {
 
     /// Returns the shim's counters as `show` reports them.
     pub fn reading(&self) -> Reading {
-        Reading::of(self.shim.counters(), self.shim.flows(), self.shim.cached())
-    }
-}
-
-/// The shim of a port, since the port has one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
-    /// Flows in the table now.
-    pub flows: usize,
-    /// Memory of unacknowledged payload now, in bytes.
-    pub cached_bytes: usize,
-    /// Data packets that a switch may drop early.
-    pub unimportant: Data,
-    /// Data packets of the host marked important.
-    pub important: Data,
-    /// Data packets of tracked flows that left without a mark.
-    pub green: Data,
-    /// Data packets that the shim sent in the host's name.
-    pub forced: Data,
-    /// Forced packets that the shim could not send.
-    pub refused: u64,
-    /// Acknowledgements of the host marked as echoes.
-    pub echoes_marked: u64,
-    /// Echoes that the shim sent itself.
-    pub echoes_sent: u64,
-    /// Echoes that came in.
-    pub echoes_received: u64,
-    /// Packets for the host that the shim consumed: echoes of the peer's shim, and acknowledgements
-    /// of forced packets.
-    pub consumed: u64,
-    /// DSACK blocks removed from acknowledgements.
-    pub dsacks_stripped: u64,
-    /// Times that a flow was armed again because its important packet had no echo.
-    pub rearmed: u64,
-    /// Flows that were tracked.
-    pub tracked: u64,
-    /// Flows that are not tracked, by reason.
-    pub untracked: BTreeMap<String, u64>,
-    /// Outgoing TCP packets of flows that are not tracked, handshakes excepted.
-    pub untracked_packets: u64,
-}
-
-impl Reading {
-    fn of(counters: &Counters, flows: usize, cached_bytes: usize) -> Reading {
-        let untracked = Reason::ALL.into_iter().zip(counters.untracked);
-        let untracked = untracked.filter(|(_, count)| *count > 0);
-        Reading {
-            flows,
-            cached_bytes,
-            unimportant: counters.unimportant,
-            important: counters.important,
-            green: counters.green,
-            forced: counters.forced,
-            refused: counters.refused,
-            echoes_marked: counters.echoes_marked,
-            echoes_sent: counters.echoes_sent,
-            echoes_received: counters.echoes_received,
-            consumed: counters.shim_echoes_swallowed + counters.acks_swallowed,
-            dsacks_stripped: counters.dsacks_stripped,
-            rearmed: counters.rearmed,
-            tracked: counters.flows,
-            untracked: untracked.map(|(why, count)| (why.name().to_string(), count)).collect(),
-            untracked_packets: counters.untracked_packets,
-        }
-    }
-
-    /// Returns the data packets with the names of their kinds.
-    pub fn data(&self) -> [(&'static str, Data); 4] {
-        [
-            ("unimportant", self.unimportant),
-            ("important", self.important),
-            ("green", self.green),
-            ("forced", self.forced),
-        ]
+        self.shim.reading()
     }
 }
 

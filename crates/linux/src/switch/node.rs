@@ -156,8 +156,7 @@ impl Node {
             // It stays where it was, and another flow's may be behind it.
             return true;
         }
-        slot.counters.received += 1;
-        slot.counters.received_bytes += frame.length as u64;
+        slot.counters.receive(frame.length);
         if let Some((front, length)) = front {
             let rest = &frame.bytes(buffers)[length..];
             slot.show(true, &[IoSlice::new(&front[..length]), IoSlice::new(rest)]);

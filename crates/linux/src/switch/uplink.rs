@@ -146,8 +146,7 @@ impl Uplink {
                 let mut start = 0;
                 while start < bytes {
                     let end = (start + size).min(bytes);
-                    path.counters.received += 1;
-                    path.counters.received_bytes += (end - start) as u64;
+                    path.counters.receive(end - start);
                     let arrival = fault::caught(|| {
                         let datagram = &mut buffers.bytes_mut(buffer)[start..end];
                         let Some((stamp, frame)) = take(now, peer, path.label, datagram, owns)?

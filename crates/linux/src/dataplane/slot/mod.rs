@@ -9,6 +9,7 @@ mod applications;
 mod guests;
 
 use super::budget::Budget;
+use super::buffers::{Buffers, Frame, ROOM};
 use super::counters::{Counters, Drop};
 use super::egress::{Egress, PATIENCE};
 use super::fault;
@@ -20,7 +21,7 @@ use super::metadata;
 use super::mirror::Mirror;
 use super::outgoing::{Outgoing, whole};
 use super::port::shared::Fate;
-use super::port::{Port, Refusal};
+use super::port::{Port, Received, Refusal};
 use super::vlan::{Vlans, untagged};
 use millpond_core::{Packet, Time};
 use std::io::IoSlice;
@@ -116,6 +117,25 @@ impl Slot {
             Vlans::Access(_) => untagged(frame, |frame| self.put(now, frame, flat)),
             Vlans::All | Vlans::Trunk(_) => self.put(now, frame, flat),
         }
+    }
+
+    /// Reads a frame into a buffer, which the caller releases; `None`: there is nothing for now,
+    /// and `Some(None)`: a frame cannot be had, and others may be behind it.
+    pub fn read(&mut self, buffers: &mut Buffers) -> Option<Option<Frame>> {
+        let buffer = buffers.take()?;
+        let port = self.port.as_mut();
+        let room = &mut buffers.bytes_mut(buffer)[ROOM..];
+        let received = port.map_or(Received::Nothing, |port| port.receive(room));
+        if let Received::Frame { start, length, offload } = received {
+            return Some(Some(Frame { buffer, start: ROOM + start, length, offload }));
+        }
+        buffers.release(buffer);
+        match received {
+            Received::Refused(refusal) => self.counters.drop(refusal.reason()),
+            Received::Gone => self.port = None,
+            _ => {}
+        }
+        matches!(received, Received::Refused(_)).then_some(None)
     }
 
     /// Whether frames of a VLAN, or of none, leave there.

@@ -136,7 +136,7 @@ impl Connection {
         }
         let to = (params, &mut *counters);
         let data = self.sending.on_data(now, segment.seq, segment.payload, is_last, room, to)?;
-        counters.data(data, segment.payload.len());
+        counters.sent(data, segment.payload.len());
         Ok(data)
     }
 

@@ -188,11 +188,12 @@ impl Shim {
         let decision = self.decide(now, key, &segment);
         if is_shims {
             // Of no use to the host, whether its flow is tracked or not.
-            self.counters.shim_echoes_swallowed += 1;
+            self.counters.consumed += 1;
             return Verdict::Swallow;
         }
         let Some(decision) = decision else { return Verdict::Pass };
         if decision.swallow {
+            self.counters.consumed += 1;
             self.counters.acks_swallowed += 1;
             return Verdict::Swallow;
         }
@@ -249,7 +250,7 @@ impl Shim {
             Ok(syn) => syn,
             Err(reason) if leaves => return self.untrack(key, reason),
             Err(reason) => {
-                self.counters.untracked[reason as usize] += 1;
+                self.counters.untrack(reason);
                 if let Some(flow) = self.flows.get_mut(&key) {
                     flow.theirs = None;
                 }
@@ -257,7 +258,7 @@ impl Shim {
             }
         };
         if !self.has_room(now, key) {
-            self.counters.untracked[Reason::Full as usize] += 1;
+            self.counters.untrack(Reason::Full);
             return;
         }
         let Some(flow) = self.flows.get_mut(&key) else { return };
@@ -285,7 +286,7 @@ impl Shim {
         {
             let connection = Connection::new(&self.params, &ours, &theirs, template);
             flow.connection = Some(Box::new(connection));
-            self.counters.flows += 1;
+            self.counters.tracked += 1;
         }
     }
 
@@ -359,6 +360,11 @@ impl Shim {
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+    /// Returns the same with the flows in the table and the memory of their caches.
+    pub fn reading(&self) -> Counters {
+        let (flows, cached_bytes) = (self.flows(), self.cached());
+        Counters { flows, cached_bytes, ..self.counters.clone() }
+    }
     /// Returns the number of flows in the table.
     pub fn flows(&self) -> usize {
         self.flows.len()
@@ -391,7 +397,7 @@ impl Shim {
     }
 
     fn untrack(&mut self, key: Key, reason: Reason) {
-        self.counters.untracked[reason as usize] += 1;
+        self.counters.untrack(reason);
         self.remove(key);
     }
 

@@ -135,7 +135,7 @@ fn the_host_never_receives_a_shims_echo() {
     assert_eq!(forced.importance(), FORCED);
     let mut restarted = Bench::new(ShimParams::default());
     assert_eq!(restarted.incoming(&echo_frame(0, &[(0, BLOCK)])), None);
-    assert_eq!(restarted.shim.counters().shim_echoes_swallowed, 1);
+    assert_eq!(restarted.shim.counters().consumed, 1);
 }
 
 #[test]

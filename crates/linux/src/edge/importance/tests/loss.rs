@@ -134,7 +134,7 @@ proptest! {
         let outcome = red_loss(&setup, |i| drops.get(i).copied().unwrap_or(then));
         prop_assert!(outcome.done && outcome.timeouts == 0, "{outcome:?}");
         let counters = outcome.counters[0].as_ref().unwrap();
-        prop_assert_eq!(counters.untracked, [0; 7]);
+        prop_assert!(counters.untracked.is_empty());
         prop_assert_eq!(counters.refused, 0);
     }
 
