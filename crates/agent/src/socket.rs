@@ -79,7 +79,7 @@ pub fn bind_to(socket: &OwnedFd, at: SocketAddrV4) -> io::Result<()> {
 /// Begins to connect.
 ///
 /// # Errors
-/// The kernel's reason, if it knows at once that there is no way.
+/// The kernel's error, if there is no route.
 pub fn begin_connecting(socket: &OwnedFd, to: SocketAddrV4) -> io::Result<()> {
     match connect(socket, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),

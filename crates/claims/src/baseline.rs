@@ -1,6 +1,6 @@
 //! Judging a claim with its mechanism off.
 //!
-//! A claim that also holds without the mechanism that it is about says nothing of the mechanism. So
+//! A claim that also holds without its mechanism is no evidence for the mechanism. So
 //! a paper names, for each variant, the variant in which its mechanism is off. A claim is then
 //! judged a second time: the runs of that variant stand in the place of the claim's own. Both are
 //! in the same experiment, so the second judgement costs no run.
@@ -23,7 +23,7 @@ pub struct Baselines {
     /// Variants, each with the one in which its mechanism is off, for the claims of all experiments
     /// that have both.
     pub off: Vec<Off>,
-    /// For single claims, or groups of them as `--only` knows them, instead of `off`.
+    /// For single claims, or groups of them as `--only` takes them, instead of `off`.
     pub of: Vec<OffOf>,
     /// Claims or groups that have no baseline, each with the reason.
     pub none: Vec<(String, String)>,

@@ -24,11 +24,11 @@ pub struct Claim {
     pub at_least: Option<f64>,
     /// The largest one.
     pub at_most: Option<f64>,
-    /// How ours is found. All measures are in percent, but for those that say otherwise.
+    /// How ours is found. All measures are in percent, unless their doc has another unit.
     pub measure: Measure,
     /// Why `--quick` does not decide it, if it does not.
     pub quick: Option<String>,
-    /// Facts that the reader must know; empty if there are none.
+    /// A note for the reader; empty if there is none.
     #[serde(default)]
     pub note: String,
 }

@@ -1,4 +1,4 @@
-//! How much a reproduction is, said before it is run.
+//! The amount of work of a reproduction, printed before it runs.
 //!
 //! Invariant: these are the counts that its end reports, by the kind of the claims as there.
 

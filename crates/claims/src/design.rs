@@ -61,7 +61,8 @@ pub struct Design {
     pub sweep: Sweep,
     /// Of each point.
     pub recipes: Vec<Recipe>,
-    /// Packet-hops that a run of each point makes, roughly; `None` where its traffic does not tell.
+    /// Packet-hops that a run of each point makes, roughly; `None` where its traffic leaves that
+    /// open.
     pub hops: Vec<Option<Hops>>,
     /// The warnings of the points, each text once.
     pub warnings: Vec<String>,

@@ -22,7 +22,7 @@ pub enum Error {
     /// Some of many runs, or their folder.
     #[error("{0}")]
     Runs(String),
-    /// The user has stopped it, with what remains to be said.
+    /// The user has stopped it, with a last message.
     #[error("interrupted; {0}")]
     Stopped(String),
 }

@@ -122,7 +122,7 @@ impl TryFrom<Vec<String>> for Settings {
 pub struct Published {
     /// The variant that it is of.
     pub variant: String,
-    /// Where it is published; what follows only from published numbers says so.
+    /// Where it is published, with a note if it only follows from published numbers.
     pub source: String,
     /// Loads.
     pub loads: Vec<f64>,

@@ -1,7 +1,7 @@
 //! How a claim is measured: one number of what an experiment found, and how it came about.
 //!
 //! Invariant: a measure is a pure function of what the experiments found. It gives a number, or
-//! says why there is none; a run that is missing makes it undecided.
+//! the reason why there is none; a run that is missing makes it undecided.
 
 mod finding;
 

@@ -130,7 +130,7 @@ pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let claims = &recorded.claims;
     let of = |status: Verdict| claims.iter().filter(move |claim| claim.status == status);
     let (hold, fail) = (of(Verdict::Holds).count(), of(Verdict::Fails).count());
-    // Of other papers the page cannot know the folder.
+    // Other papers may be in any folder.
     let is_built_in = papers().iter().any(|built| built.name == paper.name);
     let name = if is_built_in { paper.name.as_str() } else { "FOLDER" };
     let _ = write!(

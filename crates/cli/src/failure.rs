@@ -39,7 +39,7 @@ pub enum Failure {
     /// A number has become worse than is tolerated. The results are written.
     #[error("worse than tolerated: {0}")]
     Worse(String),
-    /// Ctrl-C, with what remains to be said.
+    /// Ctrl-C, with a last message.
     #[error("interrupted; {0}")]
     Stopped(String),
     /// Ctrl-C. The results so far have been written.

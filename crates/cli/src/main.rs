@@ -86,7 +86,7 @@ fn no_command(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Says on stderr what went wrong, with the place in the scenario where there is one.
+/// Prints the error on stderr, with the place in the scenario where there is one.
 fn explain(failure: &Failure) {
     match failure {
         Failure::Scenario(errors) => show(errors),

@@ -1,4 +1,4 @@
-//! `millpond reproduce`: runs a paper's experiments and says which of its claims hold here.
+//! `millpond reproduce`: runs a paper's experiments and prints which of its claims hold here.
 
 #[cfg(test)]
 mod tests;
@@ -172,7 +172,7 @@ fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
     }
 }
 
-/// Without a paper nothing is run, so nothing can be said of how.
+/// Without a paper nothing is run, so options of a run are errors.
 fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
     let options = [
         ("--quick", args.quick),
@@ -276,7 +276,7 @@ impl Total {
     }
 }
 
-/// An experiment whose time can be estimated, or what to say in its place.
+/// An experiment whose time can be estimated, or the note in its place.
 fn simulated<'a>(
     experiment: &Experiment,
     prepared: &'a Result<Prepared<'a>, &str>,
@@ -291,7 +291,7 @@ fn simulated<'a>(
     }
 }
 
-/// Says what would be run, and how long it may take.
+/// Prints the runs, and how long they may take.
 fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
     let cores = args.threads.given.unwrap_or_else(all_cores);
     let terminal = Terminal::new(args.quiet || args.json, "");

@@ -25,7 +25,7 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, Failure> {
     Ok(overrides.set.iter().fold(scenario, |scenario, (key, value)| scenario.set(key, value)))
 }
 
-/// Where results go unless the user says: `out/<name>`, and after it what distinguishes the
+/// Where results go by default: `out/<name>`, and after it what distinguishes the
 /// command's results from others of the same scenario.
 pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> PathBuf {
     let name = suffix.map_or(name.to_string(), |suffix| format!("{name}-{suffix}"));

@@ -90,7 +90,7 @@ fn ended(sweep: &SweepResults) -> Result<(), Failure> {
     }
 }
 
-/// Says what would be run, and how long it may take.
+/// Prints the runs, and how long they may take.
 fn dry_run(
     args: &SweepArgs,
     planned: &Sweep,

@@ -5,8 +5,8 @@
 //! scenario and of the files that it names, and reports what became of every key of the input
 //! ([`Told`]). Nothing is written here: what is wrong is found before anything is.
 //!
-//! Invariant: no key of an input is dropped silently. Each is reported with its fate, also one that
-//! nobody knows; a value that cannot be read is an error with its file and line.
+//! Invariant: no key of an input is dropped silently. Each is reported with its fate, also an
+//! unknown one; a value that cannot be read is an error with its file and line.
 
 #[cfg(test)]
 mod bad;
@@ -47,7 +47,7 @@ impl Imported {
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It says something that cannot be.
+    /// It has an impossible value.
     #[error("{file}:{line}: {message}")]
     Wrong {
         /// Its name as it was given.

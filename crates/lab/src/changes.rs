@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 /// One change.
 enum Change {
-    /// A switch knows that the link at a port is up, or is not.
+    /// A switch learns that the link at a port is up, or down.
     Alive { switch: u32, port: u16, alive: bool },
     /// A switch has other routes.
     Routes(u32, Routes),

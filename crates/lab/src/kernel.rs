@@ -233,7 +233,7 @@ pub fn ignored(plan: &Plan, kernel: &Kernel) -> Option<String> {
         ImportanceParams::None(_) => false,
     };
     if first {
-        // It cannot know the last packet of a window.
+        // It cannot find the last packet of a window.
         keys.push("importance.first (a shim marks the first packet)".into());
     }
     let keys: Vec<String> = keys.iter().map(|key| format!("transport.{key}")).collect();

@@ -1,5 +1,4 @@
-//! How a frame travels between two switches: behind eight bytes that say which path it takes and
-//! which flowcell it belongs to.
+//! How a frame travels between two switches: behind eight bytes with its path and its flowcell.
 //!
 //! | bytes | what |
 //! |---|---|

@@ -306,7 +306,7 @@ impl Comparison {
         plan.since(began).prepared(|plan| options.world_of(arm.world).prepare(plan))
     }
 
-    /// Prepares every arm of a world that has the machine for itself, and says how long all will
+    /// Prepares every arm of a world that has the machine for itself, and prints how long all will
     /// take, so that what it refuses is refused before anything runs.
     fn check(&self, options: &Options<'_>) -> Result<(), Error> {
         let (mut first, mut runs) = (None, 0);

@@ -110,7 +110,7 @@ fn of_stream(source: &Bound<'_, PyAny>) -> PyResult<Columns> {
     })?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: the capsule's name says that it points to such a stream, which lives as long as the
+    // SAFETY: by its name the capsule points to such a stream, which lives as long as the
     // capsule; taking it over leaves a released one in its place, as the interface asks.
     #[allow(unsafe_code)]
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };

@@ -1,4 +1,4 @@
-//! Pooled tables: the rows of several runs in one file, behind columns that tell the runs apart.
+//! Pooled tables: the rows of several runs in one file, behind columns that distinguish the runs.
 //!
 //! Rows of flows and queries are those of the runs' own files. Rows of sizes are made anew, for the
 //! bins that all runs share.
@@ -25,7 +25,7 @@ const VARIANT_COLUMN: Column<'static> =
     (VARIANT, Of::Name, "the variant; base: the scenario as it stands");
 const SEED_COLUMN: Column<'static> = ("seed", Of::I64, "the seed");
 
-/// One run's folder, its values of the columns that tell runs apart, and its bins of size.
+/// One run's folder, its values of the columns that distinguish runs, and its bins of size.
 type Run<'a> = (PathBuf, Vec<Cell>, &'a Ordered<SizeBin>);
 
 /// Pools the tables of a compare's runs, each of (variant, seed, folder), in this order, with the

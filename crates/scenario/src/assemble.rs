@@ -108,7 +108,7 @@ pub(crate) fn assemble(
 }
 
 fn engine(ports: Ports, partitions: Partitions, capture: &CapturePlan) -> EnginePlan {
-    // A fast port knows departures in advance, and keeps no packets.
+    // A fast port computes departures in advance, and keeps no packets.
     let has_contents = capture.queues.as_ref().is_some_and(|queues| queues.flows);
     EnginePlan {
         general_ports: ports == Ports::General || has_contents,
@@ -417,7 +417,7 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
 /// digest.
 const ROWS_INLINE_MAX: usize = 10_000;
 
-/// Writes out what was left to a rule, so that the resolved text says what was done: names, load
+/// Writes out what was left to a rule, so that the resolved text has it: names, load
 /// bases, file contents.
 fn settle(s: &mut Settings, topology: &Topology) {
     for a in &mut s.applications {

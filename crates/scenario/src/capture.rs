@@ -36,7 +36,7 @@ pub struct CapturePlan {
     pub timers: bool,
     /// Whether a trace of flows and queues is written.
     pub trace: bool,
-    /// Whether the observer hears what each poll of a receive queue did. No scenario asks for it:
+    /// Whether the observer gets what each poll of a receive queue did. No scenario asks for it:
     /// it is for tests that hold other drivers of the edge against the simulator's.
     pub polls: bool,
 }

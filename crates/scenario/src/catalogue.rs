@@ -1,5 +1,5 @@
-//! The catalogue: everything that a scenario can say, gathered from the declarations. The schema,
-//! the explanations and the reference are three views of it.
+//! The catalogue: everything that a scenario can contain, gathered from the declarations. The
+//! schema, the explanations and the reference are three views of it.
 //!
 //! Invariant: what the reader reads is listed here, because both take it from the same descriptors.
 
@@ -25,7 +25,7 @@ use millpond_core::registry::{About, Choice, Mechanism, PathProperty, Place, Sig
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// A key with everything that there is to say about it.
+/// A key with all that its declaration has.
 #[derive(Clone, Debug)]
 pub struct KeyInfo {
     /// Its name in its table, with the group: "min-rto", "host-link.rate".

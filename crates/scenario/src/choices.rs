@@ -2,7 +2,7 @@
 //! is the only one: the reader, the resolved text, the catalogue with its schema, explanations and
 //! reference, the composition and the plan walk it.
 //!
-//! A line is a field and the registry behind it. The registry says the key: `"switch.path"` is the
+//! A line is a field and the registry behind it. The registry has the key: `"switch.path"` is the
 //! key `path` of the table `[switch]`.
 //!
 //! Not here are the four tables that are a kind by themselves, with keys that all their kinds

@@ -1,6 +1,6 @@
 //! Everything that can be wrong with a scenario, and where.
 //!
-//! All problems of a text are collected; each knows its file, line and column and, where there is
+//! All problems of a text are collected; each has its file, line and column and, where there is
 //! one, the repair. The command line renders each through [`miette::Diagnostic`]; [`Errors`] as
 //! plain text is `file:line:column: message`.
 //!

@@ -150,8 +150,8 @@ impl FilesAt<'_> {
             .unwrap_or_else(|_| self.base.to_path_buf())
     }
 
-    /// The result of `parse` on a file's text, now or when it was first asked. It says what is
-    /// wrong, with the line where it knows one.
+    /// The result of `parse` on a file's text, now or when it was first asked. The error has
+    /// the line where there is one.
     fn once<K: Ord, T>(
         &self,
         contents: &Contents<K, T>,

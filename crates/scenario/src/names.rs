@@ -1,8 +1,8 @@
 //! Names of the field that are no name of a key or a kind here: what they are called in a scenario,
 //! or what comes nearest.
 //!
-//! `millpond explain` finds them, and where one is written as a kind or as a key, the error says
-//! the same.
+//! `millpond explain` finds them, and where one is written as a kind or as a key, the error has
+//! the same text.
 //!
 //! Invariant: what a line sends the reader on to exists.
 

@@ -133,7 +133,7 @@ pub(crate) fn check(s: &Settings, topology: &Topology, host: &HostPlan, report: 
 }
 
 /// Tiers that the network lacks, and a `per` that scales nothing. Where no key goes by tier it
-/// scales what the mechanism's page says, written or not.
+/// scales the amounts that the mechanism's page names, written or not.
 fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report: &mut Report) {
     let mut scalable = Vec::new();
     for (index, key) in params.keys().iter().enumerate().filter(|(_, key)| key.tiered) {

@@ -121,7 +121,7 @@ pub(crate) fn write(s: &Settings) -> String {
     }
     lines(&mut out, &choice_pairs(&s.transport_kind));
     s.transport_choices.each(&mut out);
-    // Written only where it says something: a run without queue pairs is the same whatever it has.
+    // Written only where it acts: a run without queue pairs is the same whatever it has.
     if s.has_queue_pairs() {
         out.push_str("\n[rdma]\n");
         lines(&mut out, &pairs(&s.rdma));

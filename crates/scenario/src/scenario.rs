@@ -255,7 +255,7 @@ impl Scenario {
     }
 
     /// A `--set` that this variant does not use is no error if another one (or the scenario without
-    /// any) does: then several variants were given the same overrides, and it is only said.
+    /// any) does: then several variants were given the same overrides, and a note names it.
     fn demote_unused(&self, variant: Option<usize>, changes: &[Override], report: &mut Report) {
         let is_unused = |span: &Span, problem: &Problem| {
             span.source > 0

@@ -4,8 +4,8 @@
 //! would each complain: the keys of a kind are required by `if kind = … then …`, with
 //! `additionalProperties: false` in each branch; a value that may be a number or a word has one
 //! list of types, with a bound for the numbers and a pattern for the words. Parts that several
-//! branches share are said once, beside them. Draft 7, since that is what the usual editors' TOML
-//! plug-ins know.
+//! branches share stand once, beside them. Draft 7, since the usual editors' TOML plug-ins support
+//! that.
 //!
 //! Invariant: what the reader takes is valid here, and a key that no declaration reads is not.
 
@@ -391,7 +391,7 @@ fn amount(key: &Key) -> Value {
     value
 }
 
-/// A number, from 0 unless its range says otherwise.
+/// A number, from 0 unless its range has another end.
 fn number(kind: &str, range: Option<(f64, f64)>) -> Value {
     let bound = |x: f64| if kind == "integer" { json!(x as u64) } else { json!(x) };
     let (least, most) = range.unwrap_or((0.0, f64::INFINITY));

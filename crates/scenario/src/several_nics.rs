@@ -1,6 +1,6 @@
 //! Features that hosts with several NICs do not have.
 //!
-//! Invariant: a plan that passes says nothing of hosts that their NICs would not do.
+//! Invariant: hosts of a plan that passes can do all that it asks of their NICs.
 
 use crate::error::Report;
 use crate::plan::FailurePlan;

@@ -3,7 +3,7 @@
 use millpond_core::Bytes;
 use millpond_core::params::{Field, Form, Value, ValueError};
 
-/// More bins than this say less than the flows themselves.
+/// More bins than this show less than the flows themselves.
 const BINS_MAX: usize = 1_000;
 
 /// How flow sizes are cut into bins.

@@ -156,7 +156,7 @@ pub(crate) fn parse(source: u32, text: &str, report: &mut Report) -> Table {
     convert_table(source, table.into_inner(), report)
 }
 
-/// Whether an error says that something was not closed.
+/// Whether an error is of something that was not closed.
 fn is_left_open(message: &str) -> bool {
     message.starts_with("unclosed") || message.starts_with("invalid multi-line")
 }

@@ -4,10 +4,10 @@
 //! endpoints, and the events and links that it is driven by (`wire`).
 //!
 //! A connection has a sending side at one host and a receiving side at the other, each in its
-//! host's partition. The two sides speak through packets; what the simulation itself must know
-//! (that a connection exists, that it is over) goes by [`Note`]. Data packets carry the receiver's
+//! host's partition. The two sides exchange packets; facts of the simulation itself (that a
+//! connection exists, that it is over) go by [`Note`]. Data packets carry the receiver's
 //! slot and acknowledgements the sender's, so the per-packet path looks nothing up; only the
-//! packets of the first round trip, which cannot know the slot yet, are found by flow id.
+//! packets of the first round trip, which lack the slot, are found by flow id.
 //!
 //! Invariant: each flow that starts makes exactly one record, and a packet of a connection that is
 //! over is answered or ignored as if the connection were still there, whatever partition its other

@@ -53,7 +53,7 @@ pub struct Shared {
     pub markers: Vec<Option<Marker>>,
     /// The labels that flowcells get, if hosts spread what they send.
     pub labels: Option<LabelPlan>,
-    /// Whether virtual switches tell each other who may send.
+    /// Whether virtual switches ask each other to pause.
     pub has_overlay: bool,
     /// Bytes that may wait in a NIC for such a switch to hand it more.
     pub switch_limit: u64,
@@ -73,7 +73,7 @@ pub struct Shared {
     pub sprays_nics: bool,
 }
 
-/// Whether a plan's virtual switches tell each other who may send.
+/// Whether a plan's virtual switches ask each other to pause.
 pub(crate) fn has_overlay(plan: &Plan) -> bool {
     plan.edge.virtual_switch.speaking().is_some()
 }

@@ -4,7 +4,7 @@
 //! a program does, or how to go on. The world goes on for as long as a command takes virtual time:
 //! `ss -ti` takes none to speak of, `sleep 1` a second.
 //!
-//! Invariant: without a console a run knows nothing of this module.
+//! Invariant: without a console a run never calls this module.
 
 use crate::calendar::Orders;
 use crate::programs::{COMMAND_MAX, with_own_path};
@@ -29,7 +29,7 @@ enum Line<'a> {
     Nothing,
 }
 
-/// Reads a line; an error says what is wrong with it.
+/// Reads a line; the error describes the fault.
 fn read<'a>(line: &'a str, hosts: &[bool]) -> Result<Line<'a>, String> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

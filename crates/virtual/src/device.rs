@@ -363,7 +363,7 @@ impl Device {
         Ok(given.map_err(|_| broken("a ring"))? == Given::Done)
     }
 
-    /// Interrupts the guest if it wants to know what was done in a ring. The guest waits, and
+    /// Interrupts the guest if it asked for interrupts of a ring. The guest waits, and
     /// [`Device::await_answers`] follows.
     pub fn interrupt(&mut self, which: usize) -> Result<(), Error> {
         let Some(ring) = &mut self.queues[which].ring else { return Ok(()) };

@@ -7,7 +7,7 @@ use crate::error::Error;
 /// The memory that a kernel touches at rest and under load, in MB: 10 to 16 were measured.
 const TOUCHED: u64 = 16;
 
-/// Memory that this machine has free, in MB; `None`: it does not say.
+/// Memory that this machine has free, in MB; `None`: unknown.
 pub fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -127,7 +127,7 @@ impl<'a> Programs<'a> {
         }
     }
 
-    /// The programs as results have them, and what the user should know.
+    /// The programs as results have them, and warnings for the user.
     pub fn ended(self) -> (Vec<Program>, Vec<String>) {
         let (mut programs, mut warnings) = (Vec::new(), Vec::new());
         for one in self.all {

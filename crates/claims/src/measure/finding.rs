@@ -89,7 +89,8 @@ fn missing(variant: &str, absent: &str, run: &Run) -> String {
     format!("with {variant} {absent} in the run of seed {}", run.seed)
 }
 
-/// A number's mean over the seeds; each of them must have it, and `absent` says why one has not.
+/// A number's mean over the seeds; each of them must have it; `absent` is the reason if one has
+/// not.
 fn mean(
     runs: &[Run],
     variant: &str,

@@ -1,4 +1,4 @@
-//! `millpond limit`: asks `millpond_linux` for what the arguments say, and prints what came of it.
+//! `millpond limit`: calls `millpond_linux` by the arguments, and prints the results.
 
 use super::{examined, follow};
 use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, LimitRunArgs, ShowArgs};
@@ -109,7 +109,7 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     Ok(())
 }
 
-/// Reports what files say, or their errors.
+/// Prints the limits of files, or their errors.
 fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
     for source in check::check(files)? {
         let config = &source.config;

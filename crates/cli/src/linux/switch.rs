@@ -1,4 +1,4 @@
-//! `millpond switch`: asks `millpond_linux` for what the arguments say, and prints what came of it.
+//! `millpond switch`: calls `millpond_linux` by the arguments, and prints the results.
 
 use super::{examined, follow};
 use crate::args::linux::{ShowArgs, SwitchAction, SwitchArgs, SwitchMirrorArgs};

@@ -2,7 +2,7 @@
 //!
 //! A packet has a kind, and what only that kind has is in its [`Body`]. Data that few packets carry
 //! is a side record, reached by [`Packet::side`], so the common packet stays one line. A protocol
-//! says in one file what its kinds are called, how long their headers are and how a capture shows
+//! is one file: names of its kinds, lengths of their headers, and the headers that a capture shows
 //! them ([`tcp`], [`rdma`], [`homa`], [`uet`], [`overlay`]). In the Linux world the same struct is
 //! parsed from the frame and the bytes stay where they are.
 //!
@@ -87,7 +87,7 @@ pub mod flags {
     pub const COUNTS: u16 = 256;
     /// A switch has cut its payload off.
     pub const TRIMMED: u16 = 512;
-    /// The switch that has cut it was the last of its way; an answer says so of what it answers.
+    /// The switch that has cut it was the last of its way; an answer copies the bit.
     pub const LAST_HOP: u16 = 1024;
 }
 
@@ -120,7 +120,7 @@ crate::named! {
         RdmaData = "rdma-data",
         /// Acknowledges it.
         RdmaAck = "rdma-ack",
-        /// Says that something is missing before what has arrived.
+        /// Reports a gap before what has arrived.
         Nack = "nack",
         /// Notifies the sender of congestion.
         Cnp = "cnp",
@@ -130,25 +130,25 @@ crate::named! {
         Grant = "grant",
         /// Asks for some of it once more.
         Resend = "resend",
-        /// Says that it was not forgotten.
+        /// Confirms that the message is still to be sent.
         Busy = "busy",
-        /// Says that it is there.
+        /// Confirms that the whole message has arrived.
         Done = "done",
         /// Asks whether it is.
         Ping = "ping",
-        /// Says that nothing of it is.
+        /// Reports that nothing of the message has arrived.
         Unknown = "unknown",
         /// A packet of Ultra Ethernet transport, whole or trimmed.
         UetData = "uet-data",
         /// Acknowledges it.
         UetAck = "uet-ack",
-        /// Says that it was trimmed.
+        /// Reports a trimmed packet.
         UetNack = "uet-nack",
         /// Gives credit.
         UetPull = "uet-pull",
         /// Asks for an acknowledgement.
         UetProbe = "uet-probe",
-        /// Says to a virtual switch whom to pause.
+        /// Names flows to pause to a virtual switch.
         Overlay = "overlay",
     }
 }
@@ -168,8 +168,8 @@ impl Kind {
     }
 }
 
-/// The part that only one kind of packet has. Its tag is the kind. Slots say where a connection's
-/// end is found without a lookup; they stand for the lookup by ports that a host makes, and are on
+/// The part that only one kind of packet has. Its tag is the kind. Slots locate a connection's
+/// end without a lookup; they stand for the lookup by ports that a host makes, and are on
 /// no wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
@@ -221,7 +221,7 @@ pub enum Body {
         /// How many switches the data crossed that it answers.
         hops: u8,
     },
-    /// Says that something is missing before what has arrived.
+    /// Reports a gap before what has arrived.
     Nack {
         /// The next byte expected.
         ack: u64,
@@ -270,14 +270,14 @@ pub enum Body {
         /// The priority to send it with.
         priority: u8,
     },
-    /// Says that it was not forgotten.
+    /// Confirms that the message is still to be sent.
     Busy {
         /// The sending end's slot.
         slot: u32,
         /// Which message.
         number: u16,
     },
-    /// Says that it is there.
+    /// Confirms that the whole message has arrived.
     Done {
         /// The receiving end's slot.
         slot: u32,
@@ -291,7 +291,7 @@ pub enum Body {
         /// Which message.
         number: u16,
     },
-    /// Says that nothing of it is.
+    /// Reports that nothing of the message has arrived.
     Unknown {
         /// The receiving end's slot.
         slot: u32,
@@ -309,7 +309,7 @@ pub enum Body {
         /// Its entropy value.
         value: u16,
     },
-    /// Acknowledges packets; a [`Selective`] says the rest.
+    /// Acknowledges packets; a [`Selective`] has the rest.
     UetAck {
         /// The next number expected.
         next: u32,
@@ -318,7 +318,7 @@ pub enum Body {
         /// The receiving end's slot.
         slot: u32,
     },
-    /// Says that a packet was trimmed.
+    /// Reports a trimmed packet.
     UetNack {
         /// Its number.
         psn: u32,
@@ -347,7 +347,7 @@ pub enum Body {
         /// As of data.
         value: u16,
     },
-    /// Says to a virtual switch whom to pause; the words are a side record.
+    /// Names flows to pause to a virtual switch; the records are in a side record.
     Overlay,
 }
 
@@ -459,7 +459,7 @@ impl Packet {
             _ => 0,
         }
     }
-    /// Says which flowcell it belongs to, if it is of a kind that does.
+    /// The flowcell of a packet of a kind that has one.
     #[inline]
     pub fn set_flowcell(&mut self, cell: u16) {
         if let Body::Data { flowcell, .. }

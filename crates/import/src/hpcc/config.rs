@@ -1,7 +1,7 @@
 //! The configuration: a line a key, by name and value. The fate of each is kept beside it.
 //!
-//! The family's programs read words, and skip those that they do not know. So does this: a key that
-//! nobody knows, and words behind a value, are kept with what they probably mean (`guess`).
+//! The family's programs read words, and skip unknown ones. So does this: an unknown key, and words
+//! behind a value, are kept with their probable meaning (`guess`).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

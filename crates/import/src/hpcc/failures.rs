@@ -1,7 +1,7 @@
 //! Links that lose packets, and the one that goes down.
 //!
 //! Parallel links are apart: each has its own error rate, and one of them goes down. The programs
-//! know one link for each pair of neighbours, the last of the topology file.
+//! have one link for each pair of neighbours, the last of the topology file.
 
 use millpond_core::Time;
 

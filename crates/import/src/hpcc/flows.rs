@@ -3,7 +3,7 @@
 //!
 //! Forks differ in the columns ([`Columns`]). Of those that have as many as the first flow's line,
 //! the one is taken that makes sense of the most lines: hosts that are there, a size, a start
-//! before the stop. If several do, the report says which one was taken.
+//! before the stop. If several do, the report names the one taken.
 
 use millpond_core::{Bytes, Time};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) struct Reading<'a> {
     pub topology: &'a Topology,
     /// Bytes of a packet's payload.
     pub payload: u64,
-    /// When flows may start, as far as keys say so.
+    /// When flows may start, as far as keys bound it.
     pub from: Time,
     pub to: Time,
 }
@@ -260,7 +260,7 @@ fn flow(
     let id = columns.id.map(|at| whole(at, "the flow's number")).transpose()?;
     let unit = if columns.in_packets { reading.payload } else { 1 };
     let bytes = whole(columns.bytes, "the size")?.saturating_mul(unit);
-    // ConWeave's fork sends a byte where the file says none.
+    // ConWeave's fork sends a byte where the file has zero.
     let bytes = bytes.max(u64::from(reading.fork == Fork::ConWeave));
     if bytes > 1 << 48 {
         return source.fail(line, format!("{bytes} bytes is no size of a flow"));

@@ -1,4 +1,4 @@
-//! The probable meaning of a key that nobody knows, from its name and its value.
+//! The probable meaning of an unknown key, from its name and its value.
 //!
 //! Forks of the family add keys; their programs skip those of others. A reader of the report has to
 //! judge whether such a key matters, so each is reported with the nearest guess.

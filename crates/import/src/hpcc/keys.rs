@@ -1,6 +1,6 @@
 //! The keys of the configurations of HPCC's family, in one table: those of HPCC's released
-//! simulator, of TLT's and ConWeave's forks of it, and of SimAI's backend, which also knows most of
-//! them by their names in ns-3.
+//! simulator, of TLT's and ConWeave's forks of it, and of SimAI's backend, which also accepts most
+//! of them by their names in ns-3.
 
 use millpond_scenario::built_in;
 use serde::Deserialize;

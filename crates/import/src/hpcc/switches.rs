@@ -14,7 +14,7 @@ use super::fork::Fork;
 use super::topology::Topology;
 use crate::Result;
 
-/// Megabytes of a switch in HPCC's program where no key says it.
+/// Megabytes of a switch in HPCC's program without a key.
 const DEFAULT_MB: u64 = 16;
 /// Bytes of a port in the forks that size memory by ports.
 const PER_PORT: u64 = 375_000;
@@ -128,7 +128,7 @@ fn thresholds(
     Ok(by_rate)
 }
 
-/// Bytes of a switch's memory, where a key says it.
+/// Bytes of a switch's memory, where a key has them.
 pub(super) fn buffer_bytes(config: &Config) -> u64 {
     config.whole("BUFFER_SIZE").unwrap_or(DEFAULT_MB).saturating_mul(1 << 20)
 }

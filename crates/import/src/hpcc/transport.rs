@@ -215,7 +215,7 @@ pub(super) fn stand_in(config: &Config, network: &Network) -> Time {
     LEAST.max(Time::from_us(longest.as_ps().div_ceil(1_000_000)))
 }
 
-/// When receivers answer, with which priority, and how they tell of marks.
+/// When receivers answer, with which priority, and how they report marks.
 fn answers(config: &Config, fork: Fork, payload: u64) -> String {
     let mut text = String::from("ack-interval = 1\nnotification = \"answers\"\n");
     match config.whole("L2_ACK_INTERVAL") {

@@ -42,7 +42,7 @@ pub(super) struct Failure {
 pub(super) struct Matrix {
     /// Hosts.
     pub nodes: u32,
-    /// The line that says so.
+    /// The line of that number.
     pub nodes_line: usize,
     /// Its file.
     pub file: Source,
@@ -70,7 +70,7 @@ struct Connection {
     activates: Vec<u64>,
     /// Whether it is a message of a connection, and its text.
     message: Option<String>,
-    /// Words that nobody knows.
+    /// Unknown words.
     strange: Vec<String>,
 }
 
@@ -245,7 +245,7 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
     }
 }
 
-/// The word of a message of a connection.
+/// The keyword of a message of a connection.
 const MESSAGE: &str = "msg";
 /// Words of a connection.
 const KEYS: [&str; 9] = [
@@ -461,7 +461,7 @@ fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
     Ok(())
 }
 
-/// A word of a connection that was perhaps meant as this one.
+/// An unknown word of a connection that resembles this one.
 fn strange(c: &Connection, key: &str) -> String {
     let near = c.strange.iter().find(|word| millpond_scenario::nearest(word, [key]).is_some());
     near.map(|word| format!("; is {word:?} meant as {key:?}?")).unwrap_or_default()

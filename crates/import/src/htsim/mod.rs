@@ -1,9 +1,9 @@
 //! `import htsim`: connection matrices (`.cm`) and topologies (`.topo`) of htsim as Broadcom
 //! releases it.
 //!
-//! A matrix says which node sends how much to which other, and when: at a time, or when a trigger
+//! A matrix lists which node sends how much to which other, and when: at a time, or when a trigger
 //! fires. Triggers are activated by flows that are done, so they become `after` in the list of
-//! flows. The files say nothing of transports and queues, which are arguments of htsim's programs.
+//! flows. The files lack transports and queues, which are arguments of htsim's programs.
 
 mod matrix;
 mod topology;

@@ -251,7 +251,7 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
 
 /// The tree in numbers.
 struct Tree {
-    /// By tier: what is said.
+    /// By tier: the values of the file.
     tiers: Vec<[u64; 9]>,
     pods: u64,
     leaves: u64,

@@ -2,7 +2,7 @@
 //! for others.
 //!
 //! Whoever makes the traffic takes what is due, and reports deliveries, which start other flows. It
-//! keeps the connections; the agenda knows none.
+//! keeps the connections; the agenda has none.
 //!
 //! Invariant: the agenda reads no clock and yields each flow once. A dependent flow starts at the
 //! latest of the times that its deliveries allow, whatever their order.

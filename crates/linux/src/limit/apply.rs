@@ -258,7 +258,7 @@ impl Session {
         self.hierarchy.resolve(&target).map_err(failed)
     }
 
-    /// Puts `source` in the place of what its file said before.
+    /// Puts `source` in the place of the former content of its file.
     pub fn with(&self, source: Source) -> Vec<Source> {
         let mut sources = self.sources.clone();
         match sources.iter_mut().find(|s| is_same_file(&s.file, &source.file)) {

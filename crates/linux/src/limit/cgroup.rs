@@ -188,7 +188,7 @@ impl Hierarchy {
         below_root(self.at(Path::new(path))?, &format!("process {pid}"))
     }
 
-    /// As `systemctl show` says; where there is no systemd, the folder of that name.
+    /// By `systemctl show`; without systemd, the folder of that name.
     fn unit(&self, unit: &str) -> Result<Cgroup, String> {
         // As sd_booted(3) has it: where systemd does not run, there is nobody to ask.
         let asks = Path::new("/run/systemd/system").is_dir();
@@ -213,7 +213,7 @@ impl Hierarchy {
     }
 
     /// A cgroup whose name has the id, as docker, containerd, CRI-O and podman name them, or a
-    /// pod's uid. A word that is no id is a name, which an engine knows.
+    /// pod's uid. A word that is no id is a name, which an engine resolves.
     fn container(&self, container: &str) -> Result<Cgroup, String> {
         let is_id = container.len() >= 12
             && container.chars().all(|c| c.is_ascii_hexdigit() || "-_".contains(c));

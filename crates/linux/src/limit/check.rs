@@ -34,7 +34,7 @@ pub fn check(files: &[PathBuf]) -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
-/// A cgroup as a target could have it: paths are below each other as they say, and all else is at
+/// A cgroup as a target could have it: paths lie below each other by their parts, all else lies at
 /// the top.
 fn pretend(target: &Target, known: &mut HashMap<PathBuf, u64>) -> Cgroup {
     let path = match target {

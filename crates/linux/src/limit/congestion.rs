@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType};
 use std::fs;
 use std::path::Path;
 
-/// Congestion controls that this kernel knows at this moment.
+/// Congestion controls that this kernel has at this moment.
 pub fn available() -> Vec<String> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .unwrap_or_default();

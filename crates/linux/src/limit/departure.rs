@@ -89,7 +89,7 @@ fn leaving(v4: &str, v6: &str, default: bool) -> BTreeSet<String> {
     let of_v6 = v6.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (length, name) = (*words.get(1)?, *words.last()?);
-        // Without a default route, link-local addresses are on every interface and say nothing.
+        // Link-local addresses are on every interface, so without a default route they are no sign.
         (default && length == "00").then_some(name)
     });
     of_v4.chain(of_v6).filter(|name| *name != "lo").map(String::from).collect()

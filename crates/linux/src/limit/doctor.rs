@@ -99,8 +99,7 @@ fn file_system(bpffs: &Path) -> Finding {
 /// size.
 const RTT_LOG: u32 = 14;
 
-/// How large the kernel makes segments of connections with a pace. Before Linux 5.18 nobody can
-/// say.
+/// How large the kernel makes segments of connections with a pace. Before Linux 5.18 it is unknown.
 fn segments() -> Finding {
     let found = read("/proc/sys/net/ipv4/tcp_tso_rtt_log");
     let small = found.parse().is_ok_and(|log: u32| log < RTT_LOG);

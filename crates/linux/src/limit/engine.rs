@@ -44,7 +44,7 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(inner)
 }
 
-/// The sockets to ask at, by what `DOCKER_HOST` says.
+/// The sockets to ask at, by `DOCKER_HOST`.
 fn sockets(host: Option<&str>) -> Result<Vec<PathBuf>, String> {
     match host.filter(|host| !host.is_empty()) {
         None => Ok(SOCKETS.map(PathBuf::from).to_vec()),

@@ -25,7 +25,7 @@ pub(super) fn hooks(directions: [bool; 2], connections: bool) -> Vec<u32> {
 fn attached(cgroup: &Path, hook: u32) -> Option<(u32, Vec<u32>)> {
     let folder = File::open(cgroup).ok()?;
     let (mut ids, mut count, mut flags) = (vec![0u32; 64], 64u32, 0u32);
-    // SAFETY: `ids` has room for as many numbers as `count` says, and all three outlive the call.
+    // SAFETY: `ids` has room for `count` numbers, and all three outlive the call.
     let done = unsafe {
         libbpf_sys::bpf_prog_query(
             folder.as_raw_fd(),

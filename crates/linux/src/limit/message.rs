@@ -114,7 +114,7 @@ pub fn decode(datagram: &[u8], now: SystemTime, secret: &Secret) -> Result<Flow,
         return Err(Refused::Form);
     }
     let (said, tag) = bytes.split_at(BYTES - TAG);
-    // In constant time: a comparison that ends early would tell how much of a tag was guessed.
+    // In constant time: a comparison that ends early would reveal how much of a tag was guessed.
     secret.over(said).verify_truncated_left(tag).map_err(|_| Refused::Forged)?;
     let (head, flow) = said.split_at(HEAD);
     let at = u64::from_be_bytes(head[8..].try_into().map_err(|_| Refused::Form)?);

@@ -11,7 +11,7 @@
 //! too far behind, whether senders are notified or not.
 //!
 //! Invariant: whatever is missing, lost or refused, packets pass as if there were no channel; what
-//! arrives reduces a window of a flow to the host that says so, once a message, and [`MOST`] a
+//! arrives reduces a window of a flow to the sending host, once a message, and [`MOST`] a
 //! second.
 
 use super::Error;
@@ -41,7 +41,7 @@ pub const MOST: u32 = 50_000;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How soon a thread that waits sees that it should end.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Own addresses that are kept open to tell from.
+/// Own addresses that are kept open to notify from.
 const SOCKETS: usize = 64;
 
 /// The events on this host.
@@ -109,7 +109,7 @@ pub struct Notify {
     /// The events so far.
     pub counters: Arc<Counters>,
     running: Option<Running>,
-    /// The wish that could not be begun, so that it is said once.
+    /// The wish that could not be begun, so that it is reported once.
     failed: Option<Wanted>,
     known: Known,
 }
@@ -135,8 +135,8 @@ impl Drop for Running {
 }
 
 impl Notify {
-    /// Does as the installed files say now: begins, ends, or begins anew; what failed is tried
-    /// again each time. Reports to `say`.
+    /// Follows the installed files: begins, ends, or begins anew; what failed is tried again each
+    /// time. Reports to `say`.
     pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
         let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
@@ -288,7 +288,7 @@ impl Believing {
             return None;
         }
         let flow = message::decode(datagram, now, &self.secret).ok()?;
-        // Last, so that what nobody would believe uses up nothing of what others may say.
+        // Last, so that a message that is refused anyway takes nothing of the allowance.
         (flow.destination.ip() == from && self.allowance.take()).then_some(flow)
     }
 }

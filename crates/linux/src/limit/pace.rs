@@ -3,8 +3,8 @@
 //! keep them until it closes, whatever became of the limit, and one that is older than its limit
 //! would have neither. The work on a socket is in `bpf/pace.bpf.c`.
 //!
-//! Invariant: when this has run, each connection below a limit, or once below one, is paced at what
-//! the limits in force say now, or as its application asked for; and each window is as it was,
+//! Invariant: when this has run, each connection below a limit, or once below one, is paced by
+//! the limits in force now, or as its application asked for; and each window is as it was,
 //! until a limit that is in force holds it again.
 
 use super::Error;
@@ -57,7 +57,7 @@ pub(super) struct Paces {
 }
 
 impl Paces {
-    /// Of a plan, as `limit_sockets` would say.
+    /// Of a plan, with the values of `limit_sockets`.
     pub(super) fn of(plan: &Plan) -> Paces {
         let rate = |id: &u16| {
             let settings = plan.scopes.iter().find(|s| s.id == *id)?.settings.settings;

@@ -5,8 +5,8 @@
 //! A pod's cgroup has one limit. Where its two rates differ, that has the higher one for both
 //! directions, and a scope of the slower direction holds it to the lower one.
 //!
-//! Invariant: a pod whose annotations cannot be read gets no limit, and a note says why; all others
-//! get theirs.
+//! Invariant: a pod whose annotations cannot be read gets no limit, and a note has the reason; all
+//! others get theirs.
 
 use super::Error;
 use super::config::{Config, Limit, TargetParams};
@@ -73,7 +73,7 @@ pub fn config(name: &str, text: &str) -> Result<(Config, Vec<String>), Error> {
             )),
         }
     }
-    // Names of pods say nothing of their order, and lists come in any.
+    // The order of names is fixed, and lists come in any.
     config.limits.sort_by(|a, b| a.name().cmp(b.name()));
     Ok((config, notes))
 }

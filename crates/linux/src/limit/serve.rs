@@ -125,7 +125,7 @@ fn restore(
     let hierarchy = Hierarchy::find()?;
     let bank = store.bank()?;
     let labels = store.labels(bank)?;
-    // A link knows that its cgroup is gone some time after that.
+    // A link reports that its cgroup is gone some time after that.
     let (attached, there) = (store.live(), hierarchy.ids());
     let live = |cgroup: u64| attached.contains(&cgroup) && there.contains(&cgroup);
     let lost = lost(&hierarchy, &store.sources(bank)?, &labels, &live);

@@ -306,8 +306,8 @@ impl Reading {
         self.limits.into_iter().filter_map(move |it| Some((number(&it)?, it)))
     }
 
-    /// Looks for sockets in other cgroups than their processes. Where the kernel cannot say, the
-    /// fields stay empty.
+    /// Looks for sockets in other cgroups than their processes. Where the kernel cannot report
+    /// it, the fields stay empty.
     pub fn find_foreign_sockets(&mut self) {
         let is_on = |q: &&QueueReading| q.standing == Standing::Active && q.cgroup_id != 0;
         let mut cgroups: Vec<u64> = self.limits.iter().filter(is_on).map(|q| q.cgroup_id).collect();

@@ -328,7 +328,7 @@ impl Store {
         table.is_there(table.map.update(&key, &attachment.to_bytes(), MapFlags::EXIST))
     }
 
-    /// Says in which banks and directions a cgroup counts as attached (bit 2 × bank + direction),
+    /// Writes in which banks and directions a cgroup counts as attached (bit 2 × bank + direction),
     /// and which scope is its own.
     pub(super) fn put_attached(
         &self,
@@ -456,7 +456,7 @@ pub(super) fn choices(folder: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// Links of the kinds that `of` knows, by cgroup.
+/// Links of the kinds that `of` accepts, by cgroup.
 fn pinned_links<T: Ord>(folder: &Path, of: impl Fn(&str) -> Option<T>) -> Vec<(u64, T)> {
     let entries = fs::read_dir(folder.join("links")).into_iter().flatten().flatten();
     let parse = |name: &str| {

@@ -99,7 +99,7 @@ fn strike_strangers(state: &State, config: &Config) -> Result<(), Error> {
     unmake(state, state.records()?.into_iter().filter(|record| !stays(&record.made)).collect())
 }
 
-/// Removes interfaces; those that cannot be removed stay on record, and the first says why.
+/// Removes interfaces; those that cannot be removed stay on record; the error is that of the first.
 fn unmake(state: &State, records: Vec<Record>) -> Result<(), Error> {
     let (gone, failed) = unmake_all(records);
     if !gone.is_empty() {

@@ -4,7 +4,7 @@
 //! A runtime makes a network namespace and calls the plugin with variables of the environment and a
 //! configuration on standard input. `ADD` puts a tap into the namespace and makes it a port of the
 //! switch; `DEL` takes it away; `CHECK` looks whether it is there. Addresses are given out by the
-//! plugin of `ipam`, which is called as the specification says.
+//! plugin of `ipam`, which is called by the specification's rules.
 //!
 //! Invariant: `DEL` is done when nothing is left, however often it is asked for and whatever has
 //! gone before; an `ADD` that fails leaves neither port nor address.
@@ -370,7 +370,7 @@ impl Call<'_> {
         let output = self.call(&plugin, command).map_err(failed)?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
-            // It has said what is wrong as this one would.
+            // Its output has the error in the form of the specification.
             let told = serde_json::from_str::<Value>(&said).ok();
             let told = told.as_ref();
             let code = told.and_then(|it| it.get("code")?.as_u64()).unwrap_or(100) as u32;

@@ -43,7 +43,7 @@ pub const PATHS_MAX: usize = 256;
 const NAME_MAX: usize = 63;
 /// The longest path of a socket: what its address has room for.
 const SOCKET_MAX: usize = 107;
-/// The longest packet of an application or a guest, where nothing else is said.
+/// The longest packet of an application or a guest by default.
 pub const SHARED_MTU: u32 = 1500;
 /// Keys of shared memory.
 const SHARED: [&str; 6] = ["flows", "ring", "frames", "queue", "queue-memory", "headroom"];
@@ -234,7 +234,7 @@ pub struct Config {
     pub ports: Vec<PortParams>,
     /// Its paths to other switches.
     pub paths: Vec<PathParams>,
-    /// Those switches, where something is said of them.
+    /// Those switches, as far as the file has a table of them.
     pub peers: Vec<PeerParams>,
 }
 

@@ -124,7 +124,7 @@ impl Held {
         self.count += 1;
         true
     }
-    /// Flows may go on or not, as `is_held` says, of those that `is_meant` names.
+    /// Holds or releases flows by `is_held`, of those that `is_meant` names.
     pub fn set(
         &mut self,
         now: Time,

@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The same is said again of one subject after so long.
+/// How long the same line of one subject is not repeated.
 const QUIET: Time = Time::from_s(10);
 /// A state that comes and goes is logged after it has lasted so long.
 const LASTS: Time = Time::from_s(1);
@@ -123,12 +123,12 @@ pub fn start(level: LevelFilter) {
 /// Counts that go up, of which a rise is an event now and then.
 #[derive(Default)]
 pub struct Rises {
-    /// By subject: what was said last, and when.
+    /// By subject: the count logged last, and when.
     said: BTreeMap<String, (u64, Time)>,
 }
 
 impl Rises {
-    /// By how much the subject's count has risen since it was said, if it is to be said now.
+    /// By how much the subject's count has risen since it was logged, if a line is due now.
     pub fn of(&mut self, now: Time, subject: &str, count: u64) -> Option<u64> {
         let said = self.said.get(subject).copied();
         let (before, at) = said.unwrap_or((0, Time::ZERO));
@@ -144,7 +144,7 @@ impl Rises {
 #[derive(Default)]
 pub struct Lasting {
     said: String,
-    /// The number of things lost in the state that was said last.
+    /// The number of things lost in the state that was logged last.
     lost: usize,
     /// The state that was last seen, and since when.
     seen: Option<(String, Time)>,
@@ -152,8 +152,8 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was said last: one
-    /// in which more is lost at once, others at most once in [`QUIET`].
+    /// Returns the state if it has lasted for [`LASTS`] and is not the one that was logged last:
+    /// one in which more is lost at once, others at most once in [`QUIET`].
     pub fn of(&mut self, now: Time, state: String, lost: usize) -> Option<String> {
         let since = match &self.seen {
             Some((seen, since)) if *seen == state => *since,

@@ -18,7 +18,7 @@
 //! | `peer` | another switch: which paths there work, and what both have agreed on |
 //! | `run` | the poll loop, and the workers that each have one |
 //! | `order` | messages between workers |
-//! | `ports` | opens what a configuration says, and keeps account of what was made |
+//! | `ports` | opens the ports of a configuration, and keeps account of what was made |
 //! | `state` | the folder that all state is kept in, and its locks |
 //! | `control` | how the process that moves frames is asked |
 //! | `apply` | makes a file's switch run, and takes it away |

@@ -1,10 +1,10 @@
 //! The overlay with one peer: what it is asked to pause, and what it has paused here.
 //!
-//! `millpond_core::overlay` decides. This module gives it keys, and gives what it says a datagram
-//! of its own, which is sent past whatever waits for a path. The key follows from the secret that
+//! `millpond_core::overlay` decides. This module gives it keys, and its records datagrams of
+//! their own, which leave past whatever waits for a path. The key follows from the secret that
 //! both switches share and what both processes drew when they started, for each direction. So a
 //! datagram counts between these two processes alone, no clock is part of it, and a process that
-//! starts anew is paused by nothing that was said before.
+//! starts anew is paused by no earlier record.
 //!
 //! Flows are those of TCP and UDP. Acknowledgements and handshakes of TCP are never held: they cost
 //! a receiver little, and would hold up the other direction.
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 const SWITCH: PeerId = 0;
 /// All processes have the same epoch: another process has another key.
 const EPOCH: u32 = 1;
-/// However long a peer says that a pause holds.
+/// The longest pause, whatever a peer asks for.
 const LONGEST: Time = Time::from_s(1);
 
 /// One peer's.
@@ -40,7 +40,7 @@ pub struct Talk {
     held: Held,
     /// Frames that waited and then could not be sent.
     pub failed: u64,
-    /// Of what is said next: the path, by its place among those that carry data.
+    /// The path of the next datagram, by its place among those that carry data.
     turn: usize,
 }
 
@@ -153,7 +153,7 @@ impl Talk {
             What::Pause(target, queued) => teller.pause(now, SWITCH, *target, queued.0),
             What::Resume(target) => teller.resume(now, SWITCH, *target),
             What::Arrived(flow, target, queued) => {
-                // A peer that is configured anew knows nothing. A known pause stays as it was said.
+                // A peer that is configured anew has no state. A pause in force stays as it is.
                 if !teller.is_paused(SWITCH, target) {
                     teller.pause(now, SWITCH, *target, queued.0);
                 }
@@ -161,7 +161,7 @@ impl Talk {
             }
         }
     }
-    /// The next datagram, if something is to be said now.
+    /// The next datagram, if a record is due now.
     pub fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         self.with?;
         self.overlay.transmit(now, SWITCH)
@@ -276,9 +276,9 @@ pub struct Reading {
     pub told: usize,
     /// Targets that it holds here.
     pub held: usize,
-    /// PAUSE, REFRESH and RESUME that were said.
+    /// PAUSE, REFRESH and RESUME that were sent.
     pub said: [u64; 3],
-    /// Those that were heard.
+    /// Those that were received.
     pub heard: [u64; 3],
     /// Datagrams that the peer's process has not made for this one.
     pub forged: u64,

@@ -1,8 +1,7 @@
-//! Another switch, as this one knows it: which of the paths there work, and what both have agreed
-//! on.
+//! The state of another switch: which of the paths there work, and what both have agreed on.
 //!
-//! Each path is probed; what probes tell decides by `millpond_core::edge::liveness` which paths
-//! carry data. Where the two share a key, probes also agree on a session, and frames go sealed.
+//! Each path is probed; by the answers `millpond_core::edge::liveness` decides which paths carry
+//! data. Where the two share a key, probes also agree on a session, and frames go sealed.
 //!
 //! Invariant: with a key nothing of what comes counts unless the peer has made it for this process,
 //! and nothing leaves that is not sealed.
@@ -26,7 +25,7 @@ struct Way {
     heard: Option<(Time, Time)>,
     /// The newest padded one.
     padded: Option<Padded>,
-    /// When the padded probe was sent that the peer has heard last.
+    /// When the padded probe was sent that the peer has confirmed last.
     answered: Time,
     /// The probes that the peer may answer.
     asked: Sent,
@@ -34,7 +33,7 @@ struct Way {
     /// The longest datagram that the path carries, where the last search found one too short for
     /// the ports. It holds while another search is under way, and while nothing answers.
     found: Option<usize>,
-    /// The longest datagram that the kernel has a way for, where it says so.
+    /// The longest datagram that the kernel has a way for, where it reports that.
     room: Option<usize>,
     sent: u64,
 }
@@ -52,7 +51,7 @@ pub struct Peer {
     pub name: String,
     params: PeerParams,
     mine: Nonce,
-    /// The peer's nonce; zeros: it has not been heard.
+    /// The peer's nonce; zeros: no probe of it has come.
     theirs: Nonce,
     liveness: Liveness,
     ways: Vec<Way>,
@@ -250,11 +249,11 @@ impl Peer {
         is_heard && (!self.has_key() || self.session.as_ref().is_some_and(Session::is_open))
     }
 
-    /// The kernel says that what is sent over this path goes nowhere.
+    /// The kernel refused a datagram over this path.
     pub fn failed(&mut self, now: Time, label: u16) {
         self.liveness.failed(now, label.into());
     }
-    /// The kernel says that a datagram of this length is too long for the path.
+    /// The kernel refused a datagram of this length as too long for the path.
     pub fn too_long(&mut self, now: Time, label: u16, length: usize) {
         if let Some(way) = self.ways.get_mut(usize::from(label)) {
             way.size.refuse(now, length as u32);
@@ -364,7 +363,7 @@ impl Peer {
         Health {
             state: match self.liveness.answers(path) {
                 None => "untried",
-                // Nothing is heard over any path.
+                // Nothing comes over any path.
                 Some(_) if silence.is_none_or(|silence| silence > SILENCE) => "silent",
                 Some(_) => self.standing(label).name(),
             }
@@ -382,7 +381,7 @@ impl Peer {
     }
 }
 
-/// A peer that is not heard for longer is silent.
+/// A peer without a probe for longer is silent.
 const SILENCE: Time = Time::from_s(1);
 
 /// The known state of a path.
@@ -394,7 +393,7 @@ pub struct Health {
     pub delay_us: Option<f64>,
     /// Probes that were sent.
     pub probes_sent: u64,
-    /// Those of which the peer has said that they came.
+    /// Those that the peer has confirmed.
     pub probes_heard: u64,
     /// The longest frame that it is known to carry, in bytes with its Ethernet header.
     pub size: u32,
@@ -405,7 +404,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// The share of the probes since then that was answered; `None`: too few to say. An unanswered
+    /// The share of the probes since then that was answered; `None`: too few. An unanswered
     /// probe was lost there or back.
     pub fn answered_since(&self, before: &Health) -> Option<f64> {
         let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;

@@ -1,5 +1,5 @@
-//! Opens and closes what a configuration says, and keeps account of the interfaces that were made
-//! for it.
+//! Opens and closes the ports of a configuration, and keeps account of the interfaces that were
+//! made for it.
 //!
 //! Invariant: an interface that was there before is never removed; one that was made stays until
 //! its port is taken out of the configuration, whatever happens to the process.
@@ -33,7 +33,7 @@ pub struct Opened {
     pub others: Vec<Port>,
     /// The interface's MTU.
     pub mtu: usize,
-    /// Whether the switch chooses that: it made the interface, and its file says nothing.
+    /// Whether the switch chooses that: it made the interface, and its file has no `mtu`.
     pub fits: bool,
 }
 
@@ -174,7 +174,7 @@ pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
     port::within(params.namespace.as_deref(), || Udp::open(local, remote))
 }
 
-/// Gives a tap what its port says, in its namespace; one that is new has nothing yet.
+/// Gives a tap its port's settings, in its namespace; one that is new has nothing yet.
 fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), port::Error> {
     if let Some(mtu) =
         params.mtu.map(|mtu| mtu as usize).filter(|mtu| device.mtu().ok() != Some(*mtu))

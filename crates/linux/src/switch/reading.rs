@@ -131,7 +131,7 @@ pub struct AddressReading {
     pub port: Option<String>,
     /// The peer that it is behind.
     pub peer: Option<String>,
-    /// For how long nothing was heard of it; the configuration's own addresses have none.
+    /// For how long no frame of it came; the configuration's own addresses have none.
     pub silent_s: Option<f64>,
 }
 
@@ -173,7 +173,7 @@ pub struct Reading {
     pub peers: Vec<PeerReading>,
     /// The edge's counts of packets that came over them.
     pub edge: EdgeReading,
-    /// Addresses that it knows.
+    /// Addresses in its table.
     pub addresses: usize,
     /// TCP flows that it sends to peers.
     #[serde(default)]

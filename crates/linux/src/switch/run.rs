@@ -208,7 +208,7 @@ impl Switch {
             let is_stopped = self.node.is_stopped();
             let sleeps = !busy && !spins && (self.node.may_sleep() || is_stopped);
             let timeout = if sleeps { self.patience(now) } else { Duration::ZERO };
-            // Applications may have rung already that are not to be heard now.
+            // Applications that are not served now may have rung already.
             let timeout = if is_stopped { timeout.min(STOPPED) } else { timeout };
             let asked = self.wait(timeout, &mut ready)?;
             if sleeps {
@@ -273,7 +273,7 @@ impl Switch {
             self.uplink.answer(now, &mut self.buffers, &mut self.node);
         }
         self.uplink.evict(now);
-        // Before anything else is sent: every frame that comes until a peer hears it needs memory.
+        // Before anything else is sent: every frame that comes until a pause arrives needs memory.
         self.uplink.speak(now, &mut self.node);
         // Paths are judged after what has come was looked at.
         if self.uplink.tick_due().is_some_and(|due| due <= now) {
@@ -417,7 +417,7 @@ impl Switch {
         self.uplink.count_losses();
     }
 
-    /// Says what the kernel has lost, now and then.
+    /// Logs the kernel's losses, now and then.
     fn tell_losses(&mut self, now: Time) {
         let ports =
             self.node.slots.iter().map(|slot| (format!("port {}", slot.name), &slot.counters));

@@ -124,7 +124,7 @@ fn allow_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where that is refused, ports beyond the limit say so.
+    // Where that is refused, opening a port beyond the limit is an error.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

@@ -290,7 +290,7 @@ fn worker_line(out: &mut String, number: usize, worker: &WorkerReading) {
     );
 }
 
-/// A path's line, and what is to know of it. `before` is an earlier reading of the same process.
+/// A path's line, and its hints. `before` is an earlier reading of the same process.
 fn path_lines(path: &PathReading, before: Option<&Reading>, out: &mut String) {
     let (c, health) = (&path.counters, &path.health);
     let dropped = c.dropped.values().sum::<u64>();

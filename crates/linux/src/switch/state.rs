@@ -7,7 +7,7 @@
 //! | `lock` | held by the process that moves frames, with its number in it |
 //! | `apply.lock` | held while the switch is changed, started or removed |
 //! | `control.sock` | where the process is asked |
-//! | `log` | what a process that `apply` started has said |
+//! | `log` | the output of a process that `apply` started |
 //!
 //! Invariant: an interface is in `taps` before it is made and until it is gone, so whatever is
 //! killed, `remove --all` finds it. Files are replaced whole, but for `taps`, which lines are added

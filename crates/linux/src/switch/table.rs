@@ -1,11 +1,11 @@
 //! Which address is behind which port: learned from the frames' sources, as a bridge does (IEEE
 //! 802.1Q §8.7). An address in one VLAN has nothing to do with the same one in another.
 //!
-//! Ports are tenants, who may forge any source, and a peer's key is in many hands. An address that
-//! was heard of within [`HOLD`] stays where it is, so nobody takes over the connections of one that
+//! Ports are tenants, who may forge any source, and a peer's key is in many hands. An address with
+//! a frame within [`HOLD`] stays where it is, so nobody takes over the connections of one that
 //! is alive: traffic moves an address that has been silent for longer. An announcement
 //! (`neighbour`) moves it at once, such as of a router that takes over, or of a migrated machine.
-//! If the former place is heard of again within its hold, the address is alive there: it goes back,
+//! If the former place sends again within its hold, the address is alive there: it goes back,
 //! and announcements do not move it for [`DISPUTE`]. A port may have named addresses alone, which
 //! then are nowhere else, in no VLAN.
 //!
@@ -27,7 +27,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// The most addresses.
 pub const ADDRESSES_MAX: usize = 16_384;
-/// The most of one port, unless its configuration says otherwise.
+/// The most of one port by default.
 pub const ADDRESSES_OF_A_PORT: u32 = 1024;
 /// The same of one peer.
 pub const ADDRESSES_OF_A_PEER: u32 = 4096;
@@ -109,7 +109,7 @@ impl From<Mac> for Address {
 struct Entry {
     place: Place,
     seen: Time,
-    /// When other workers heard of it last.
+    /// When it was last reported to other workers.
     reported: Time,
     /// The place that an announcement took it from.
     former: Option<Former>,
@@ -353,7 +353,7 @@ impl Table {
         }
     }
 
-    /// Forgets the addresses that `is_gone` says.
+    /// Forgets the addresses that are `is_gone`.
     fn remove(&mut self, is_gone: impl Fn(&Entry) -> bool) {
         let mut gone = Vec::new();
         self.entries.retain(|_, entry| {
@@ -381,8 +381,8 @@ impl Table {
         }
         self.remove(|entry| entry.place == place);
     }
-    /// Every address: where it is, and when it was heard of last, unless the configuration names
-    /// it. In no order.
+    /// Every address: where it is, and when it last sent, unless the configuration names it. In no
+    /// order.
     pub fn entries(&self) -> impl Iterator<Item = (Address, Place, Option<Time>)> + '_ {
         let learned = |(number, entry): (&u64, &Entry)| {
             (Address::of_number(*number), entry.place, Some(entry.seen))

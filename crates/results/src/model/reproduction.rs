@@ -174,7 +174,7 @@ pub struct Experiment {
     pub scenario: String,
     /// The meaning of the loads.
     pub load_axis: String,
-    /// Facts that the reader must know: why there are no runs, what a quick look leaves out.
+    /// Notes for the reader: why there are no runs, what a quick look leaves out.
     pub note: String,
     /// Ours.
     pub schemes: Vec<Scheme>,

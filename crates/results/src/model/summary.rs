@@ -88,7 +88,7 @@ pub struct RunInfo {
     pub packet_hops: u64,
     /// Packet-hops a second of the wall clock.
     pub packet_hops_per_s: f64,
-    /// Largest resident memory; `None` where the system does not say. See
+    /// Largest resident memory; `None` where the system does not report it. See
     /// [`peak_rss_bytes`](crate::peak_rss_bytes).
     pub peak_rss_bytes: Option<u64>,
     /// Threads used.
@@ -407,7 +407,7 @@ pub struct Packets {
     pub dropped: u64,
     /// Drops by reason: all of [`DROP_REASONS`].
     pub dropped_by: Ordered<u64>,
-    /// Drops by kind of packet, as the world names them. Empty where it does not tell.
+    /// Drops by kind of packet, by the world's names. Empty where it does not count them.
     pub dropped_kinds: Ordered<u64>,
     /// Marked "congestion experienced".
     pub ecn_marked: u64,

@@ -221,7 +221,7 @@ impl SweepFolder {
         };
         for (point, run) in old.runs() {
             if !shared(point, run) {
-                // The path is made anew: what a file says is not to choose what is removed.
+                // The path is made anew: a file must not choose what is removed.
                 let folder = self.out.join(RUNS).join(point_folder(&point.values));
                 remove(&folder.join(format!("seed-{}", run.seed)))?;
                 // The point's folder goes with its last run.

@@ -2,7 +2,7 @@
 //! ports), "host3" (all NICs of a host), "host3:1" (one of several), and a link's own name (the
 //! ports at both its ends).
 //!
-//! An arrow names the ports by where they lead, which is what a reader of the scenario knows;
+//! An arrow names the ports by where they lead, which the scenario has;
 //! parallel links have several.
 //!
 //! Invariant: a name that is accepted names at least one port, and each is there.

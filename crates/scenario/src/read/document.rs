@@ -101,7 +101,7 @@ impl<'a> DocumentReader<'a> {
             || self.reader.places.contains_key(path)
     }
 
-    /// Says what is wrong with a key that was read, at its value.
+    /// Reports an error of a key that was read, at its value.
     pub fn wrong_at(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
         let span = self.reader.places.get(path).copied().unwrap_or_default();
         self.reader.report.push(
@@ -129,7 +129,7 @@ impl<'a> DocumentReader<'a> {
         self.reader.finish(item.section.clone(), None);
     }
 
-    /// Says what is wrong with a key of `item`, at its value; at the table, where the key is not
+    /// Reports an error of a key of `item`, at its value; at the table, where the key is not
     /// written.
     pub fn wrong(
         &mut self,
@@ -143,14 +143,14 @@ impl<'a> DocumentReader<'a> {
         self.reader.report.push(entry.map_or(item.span, |e| e.node.span), problem, help);
     }
 
-    /// Says that `item` lacks a key.
+    /// Reports that `item` lacks a key.
     pub fn missing(&mut self, item: &Item<'a>, key: &str) {
         let problem =
             Problem::Missing { table: format!("[[{}]]", item.section.path), key: key.to_string() };
         self.reader.report.push(item.span, problem, None);
     }
 
-    /// Says that there is no `what` of this `name`, which `key` of `item` asks for; names the
+    /// Reports that there is no `what` of this `name`, which `key` of `item` asks for; names the
     /// nearest of `known`.
     pub fn unknown(&mut self, item: &Item<'a>, key: &str, what: &str, name: &str, known: &[&str]) {
         let entry = item.section.table.and_then(|t| t.get(key));

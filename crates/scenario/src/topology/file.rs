@@ -280,7 +280,7 @@ impl<'a> Graphed<'a> {
         }))
     }
 
-    /// A packet that meets as many switches as its TTL says ends at the last of them.
+    /// A packet that meets as many switches as its TTL ends at the last of them.
     fn check_lengths(&self, leaves: &[usize], far: &[Vec<u16>]) -> Result<(), String> {
         for (from, far) in leaves.iter().zip(far) {
             let is_far = |to: &&usize| far[**to] < FAR && far[**to] + 1 >= u16::from(TTL);

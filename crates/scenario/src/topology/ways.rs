@@ -8,7 +8,7 @@
 //! a link of the cut has carried nothing before the first packet could be there, and what it
 //! carries last has its way to go.
 //!
-//! Invariant: no packet is faster than [`Ways::latency`] says, and no packets together than
+//! Invariant: no packet is faster than [`Ways::latency`], and no packets together than
 //! [`Cut::passed`].
 
 use super::{End, Topology};

@@ -1,6 +1,6 @@
 //! Flows that start when others are delivered, as in collective operations and staged shuffles.
 //!
-//! The dependencies are a graph without cycles, which a plan knows from the beginning. Its nodes
+//! The dependencies are a graph without cycles, which a plan has from the beginning. Its nodes
 //! are flows, and barriers: a traffic that waits for whole traffics has one for each of them, which
 //! counts deliveries at a host of its own.
 //!

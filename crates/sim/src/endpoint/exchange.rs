@@ -17,8 +17,8 @@ pub struct Outgoing {
     pub syn: bool,
     /// Was sent before (a SYN, too).
     pub retransmission: bool,
-    /// The window has been reduced; of a segment that is cut, the first packet says so (RFC 3168
-    /// §6.1.2).
+    /// The window has been reduced; of a segment that is cut, the first packet carries the flag
+    /// (RFC 3168 §6.1.2).
     pub cwr: bool,
     /// ECN field.
     pub ecn: Ecn,

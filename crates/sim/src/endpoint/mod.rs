@@ -10,7 +10,7 @@
 //! | `uet` | Ultra Ethernet: packets that take any path and are taken in any order |
 //!
 //! The hosts hold [`Sender`] and [`Receiver`], closed enums of the families, and name none. An end
-//! knows neither clock nor network. The host reports to it what has arrived and when, and asks
+//! has neither clock nor network. The host reports to it what has arrived and when, and asks
 //! [`Sender::poll_send`] for segments until there is none: then the window is full, or the time of
 //! the next departure has not come. It calls `on_timer` once `deadline` has passed, which is the
 //! family's one time for everything: a retransmission, a departure, an acknowledgement held back.
@@ -202,7 +202,7 @@ impl Config {
     }
 
     /// The bytes that a connection of a transport may have waiting in its NIC, where its family
-    /// says so. A queue pair has one packet below it, be that in the NIC's queue or in
+    /// bounds them. A queue pair has one packet below it, be that in the NIC's queue or in
     /// transmission, and so has a connection of Ultra Ethernet, which takes turns with others by
     /// packets.
     pub fn nic_bound(&self, which: u8) -> Option<u64> {

@@ -17,8 +17,9 @@ pub(super) struct Answer {
 }
 
 /// An accepting end's knowledge of the round-trip time by its handshake: from its SYN-ACK to the
-/// first data, as Linux and INET measure it. If the SYN-ACK had to be sent again nobody knows which
-/// of them the data follows (Karn's rule), and data that was sent before has waited for a timer.
+/// first data, as Linux and INET measure it. If the SYN-ACK had to be sent again it is unknown
+/// which of them the data follows (Karn's rule), and data that was sent before has waited for a
+/// timer.
 ///
 /// A time in eight bytes, since there are as many of these as connections: while nothing has
 /// arrived, when the SYN-ACK left; after that, the sample.

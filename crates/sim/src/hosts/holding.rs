@@ -1,4 +1,4 @@
-//! Flows behind a virtual switch that others tell who may send: one that was asked to pause, or
+//! Flows behind a virtual switch whose peers decide who may send: one that was asked to pause, or
 //! waits for a credit or for its turn at a rate, hands nothing down, and its timer stands still.
 //! The others take turns at the NIC: it is handed more only while less than `nic-limit` waits in
 //! it, or what a pause cannot stop any more would have no bound.
@@ -10,8 +10,8 @@
 //! A handshake is exempt: a connection that opens by one learns that it is held when that is over.
 //! Acknowledgements are another connection's direction, and never held.
 //!
-//! Invariant: a flow is held exactly while its host's overlay says so, from its first data on; one
-//! that may go on is pumped at once, several of one word in the order of their numbers.
+//! Invariant: a flow is held exactly while its host's overlay holds it, from its first data on; one
+//! that may go on is pumped at once, several of one record in the order of their numbers.
 
 use super::*;
 use millpond_core::overlay::Change;

@@ -188,8 +188,8 @@ impl Hosts {
         self.shared.local_host(self.shared.plan.topology.host_of(nic))
     }
 
-    /// A connection is over: what the receive rings of its host, or of one of its NICs, know of it
-    /// is freed.
+    /// A connection is over: frees its state in the receive rings of its host, or of one of its
+    /// NICs.
     pub(super) fn forget(&mut self, host: u32, flow: FlowId) {
         let subflows = self.shared.transport.subflows();
         if self.shared.nics.is_none() {

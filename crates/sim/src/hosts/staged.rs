@@ -7,9 +7,9 @@
 //! One loop hands down for all combinations of stages. A limit that never acts therefore changes
 //! nothing.
 //!
-//! A connection's marker (TLT) may put what it knows to be lost in the place of the transport's
-//! next segment; and when the transport has sent what it may and the clock would stop, it forces a
-//! packet out, whatever window and NIC say.
+//! A connection's marker (TLT) may put a lost range in the place of the transport's next segment;
+//! and when the transport has sent what it may and the clock would stop, it forces a packet out,
+//! whatever window and NIC allow.
 //!
 //! Invariant: a connection that is marked has an important packet in flight, or its echo, while
 //! anything of it is unacknowledged.
@@ -224,7 +224,7 @@ impl Hosts {
     }
 
     /// Asks a host's limits about the transport's next segment, of at most `room` bytes. `None`:
-    /// there is none, or it may not leave, and the transport knows.
+    /// there is none, or it may not leave, and the transport has the refusal.
     fn ask(&mut self, now: Time, slot: u32, room: u32) -> Option<Leave> {
         let shared = &*self.shared;
         let sending = self.senders.at(slot);

@@ -36,8 +36,8 @@ impl Hosts {
         })
     }
 
-    /// Bytes acknowledged at open senders and delivered at open receivers; two that differ tell of
-    /// progress between them.
+    /// Bytes acknowledged at open senders and delivered at open receivers; a difference
+    /// between two is progress.
     pub fn moved(&self) -> (u64, u64) {
         let senders = self.senders.iter().filter(|(_, sending)| !sending.opening.role.is_probe());
         let receivers =

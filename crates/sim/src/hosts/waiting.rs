@@ -4,8 +4,7 @@
 //! late: what it lets go on is at least a way to another cell later than the delivery, and so
 //! beyond that edge.
 //!
-//! Invariant: when a flow starts is the latest of what its news say, in whatever order they are
-//! read.
+//! Invariant: a flow starts at the latest time of its news, in whatever order they are read.
 
 use super::*;
 use millpond_scenario::traffic::{Dependencies, NodeId};

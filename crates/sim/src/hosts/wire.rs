@@ -183,7 +183,7 @@ struct Ends<'a> {
 
 impl Flows for Ends<'_> {
     fn class(&self, packet: &Packet) -> Option<u16> {
-        // Data says the slot that it is for, but for that of the first round trip.
+        // Data carries the slot that it is for, but for that of the first round trip.
         match self.receivers.find(packet.peer, packet.flow) {
             Some(it) if packet.payload > 0 => Some(it.opening.class),
             _ => class_of(self.host, self.senders, self.receivers, packet.flow),

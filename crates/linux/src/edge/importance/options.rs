@@ -46,7 +46,7 @@ impl Blocks {
 /// Offers of a SYN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// The longest segment that its sender takes; 0: not said.
+    /// The longest segment that its sender takes; 0: not in the packet.
     pub mss: u16,
     pub scale: Option<u8>,
     pub sack: bool,
@@ -132,8 +132,8 @@ pub(super) fn write_stamps(list: &mut Vec<u8>, (value, echo): (u32, u32)) {
     list.extend(echo.to_be_bytes());
 }
 
-/// Appends the option that says that a shim has sent the packet, and what has passed it. The list
-/// stays within 40 bytes.
+/// Appends the option of a packet that a shim has sent, with the ranges that have passed it. The
+/// list stays within 40 bytes.
 pub(super) fn write_echo(list: &mut Vec<u8>, ranges: impl Iterator<Item = (u32, u32)>) {
     let start = list.len();
     list.extend([EXPERIMENT, 4, NUMBER[0], NUMBER[1]]);

@@ -1,5 +1,5 @@
 //! The direction of a connection in which the host receives: which important packets wait for an
-//! echo, and what an echo may say.
+//! echo, and the ranges that an echo may have.
 //!
 //! An echo leaves at once: on the host's next pure acknowledgement that covers the important
 //! packet, or after `echo_wait` in a frame of the shim's own. The frame repeats the acknowledgement

@@ -8,14 +8,14 @@ use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
 use millpond_core::Time;
 
-/// The MTU of a tap that nothing is said of.
+/// The MTU of a tap by default.
 const MTU: usize = 1500;
 /// The least MTU of IPv6.
 const MTU_LEAST: usize = 1280;
 
 impl Switch {
     /// Gives ports whose MTU is the switch's to choose the one that paths to peers have room for.
-    /// It grows only while each peer answers: a peer that is lost says nothing of its room.
+    /// It grows only while each peer answers: the room to a peer that is lost is unknown.
     pub(super) fn fit(&mut self, now: Time) {
         let may_grow = self.uplink.reaches_all(now);
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);

@@ -49,7 +49,7 @@ impl Team {
         team
     }
 
-    /// The first worker of as many as `config` says; the others start.
+    /// The first of the `config`'s workers; the others start.
     pub fn start(config: &Config, state: &State, first: &Asking) -> Result<Team, Error> {
         let mut team = Team::alone();
         let prober = team.prober;
@@ -83,7 +83,7 @@ impl Team {
         1 + self.others.len()
     }
 
-    /// Whether a configuration has as many workers; one of several does as the first says.
+    /// Whether a configuration has as many workers; one of several follows the first.
     pub fn fits(&self, config: &Config) -> bool {
         !self.leads() || self.size() == config.switch.workers as usize
     }
@@ -166,7 +166,7 @@ pub(super) fn spawn(
 }
 
 impl Switch {
-    /// The first worker of as many as `config` says, with the others; `asking` asks this one.
+    /// The first of the `config`'s workers, with the others; `asking` asks this one.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the kernel gives no thread or no event.

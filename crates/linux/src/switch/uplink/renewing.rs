@@ -63,7 +63,7 @@ impl Uplink {
         self.open();
     }
 
-    /// The paths that lead to a peer, each as often as its weight says.
+    /// The paths that lead to a peer, each as often as its weight.
     pub(super) fn labels(&self, peer: usize) -> Vec<u16> {
         let Paths { paths, peers, .. } = &self.paths;
         let is_used =

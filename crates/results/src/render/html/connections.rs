@@ -29,7 +29,7 @@ const BUCKETS: usize = 240;
 
 /// A flow: its number, source and destination.
 type Flow = (u64, u64, u64);
-/// A quantity: its column, what it is called, its unit, and its meaning where that is not said
+/// A quantity: its column, what it is called, its unit, and its meaning where that is not
 /// elsewhere.
 type Quantity = (String, String, Unit, String);
 

@@ -158,7 +158,7 @@ impl Receiver {
         }
     }
 
-    /// Its turn to be granted, with this priority: up to where, if there is something new to say.
+    /// Its turn to be granted, with this priority: up to where, if that is new.
     pub fn grant(&mut self, now: Time, priority: u8, cfg: &[Config]) -> Option<u32> {
         let cfg = self.config(cfg);
         if !self.wants_grants() || self.granted.saturating_sub(self.bytes) >= cfg.rtt_bytes {
@@ -176,7 +176,7 @@ impl Receiver {
         Some(upto)
     }
 
-    /// Whether RESENDs are to leave now; it is said once.
+    /// Whether RESENDs are to leave now; the answer is `true` once.
     pub fn takes_asks(&mut self) -> bool {
         std::mem::take(&mut self.asks)
     }

@@ -1,14 +1,14 @@
 //! A message that goes out: what of it may be sent, and what is asked for again.
 //!
 //! **Sending.** Up to RTTbytes leave without a grant, with the priority of the message's length,
-//! the rest as far as it is granted, with the priority that the last grant said.
+//! the rest as far as it is granted, with the priority of the last grant.
 //!
 //! **RESEND** asks for a range again. The part of it that has been sent goes out once more, before
 //! all else; of the rest it counts as a grant, since that may be what was lost. A range of which
 //! nothing has been sent yet is answered by BUSY: the host had shorter messages to send.
 //!
-//! **PING** asks whether the message is there, when nothing may be sent and nothing has been heard
-//! for `ping-after`. Its answer is what the receiver has to say: DONE, a grant, or UNKNOWN, after
+//! **PING** asks whether the message is there, when nothing may be sent and nothing has come for
+//! `ping-after`. The receiver answers by DONE, a grant, or UNKNOWN, after
 //! which the message begins anew. A receiver that is silent for `abort-after` is given up.
 //!
 //! Invariant: `sent ≤ top ≤ length`; while a message is neither done nor given up the deadline is
@@ -80,7 +80,7 @@ pub struct Sender {
     /// Bytes of the messages before it, and of all that was written.
     before: u64,
     written: u64,
-    /// When the receiver was last heard of, and when it is asked next.
+    /// When a packet of the receiver last came, and when it is asked next.
     heard_at: Time,
     ping_at: Time,
     /// A PING is to leave.
@@ -228,12 +228,12 @@ impl Sender {
         number == self.number && !self.is_done && !self.is_given_up
     }
 
-    /// Whether a PING is to leave now; it is said once.
+    /// Whether a PING is to leave now; the answer is `true` once.
     pub fn takes_ping(&mut self) -> bool {
         std::mem::take(&mut self.pings)
     }
 
-    /// The receiver has been heard of.
+    /// A packet of the receiver has come.
     fn heard(&mut self, now: Time, cfg: &Config) {
         self.heard_at = now;
         self.ping_at = now.saturating_add(cfg.ping_after);

@@ -5,8 +5,8 @@
 //! acknowledged, as the InfiniBand Architecture Specification 1.2.1 asks (C9-110), or not
 //! (`answer-duplicates`).
 //!
-//! **Selective** keeps what comes early. Each causes a NACK that says what is missing and what has
-//! just come (IRN §3.1), unless it is held already and the interval has not passed. While something
+//! **Selective** keeps what comes early. Each causes a NACK with what is missing and what has just
+//! come (IRN §3.1), unless it is held already and the interval has not passed. While something
 //! is missing every answer is a NACK.
 //!
 //! **The notification point** (DCQCN §3.1) notifies of marks by CNPs, at most one in

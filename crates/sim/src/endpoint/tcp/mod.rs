@@ -1,7 +1,7 @@
 //! TCP: a byte stream's two ends as pure state machines, with a control law of `core::congestion`.
 //!
 //! Stream offsets are 64 bits and start at 0. SYN takes no sequence space, there is no FIN (the
-//! host knows a flow's size), and an ACK echoes the hand-down time of the data that caused it (RFC
+//! host has a flow's size), and an ACK echoes the hand-down time of the data that caused it (RFC
 //! 7323), in picoseconds. Not modelled: F-RTO (RFC 5682), DSACK
 //! (RFC 2883), HyStart++ (RFC 9406), Nagle, zero windows, and RFC 3168's wait for the timer when a
 //! mark meets a window of one segment.

@@ -1,4 +1,4 @@
-//! A connection's receiving end: reassembly, and the ACKs that tell the sender of it.
+//! A connection's receiving end: reassembly, and the ACKs that report it.
 //!
 //! RFC 5681 §4.2 (when to acknowledge), RFC 2018 §4 (which blocks to report), RFC 3168 §6.1.3 and
 //! RFC 8257 §3.2 (how to echo marks), RFC 7323 §4.3 (which time to echo). The application reads at

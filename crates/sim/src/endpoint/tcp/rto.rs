@@ -11,7 +11,7 @@
 //! looks of its slow path is sent again, and these are two round trips apart.
 //!
 //! Every ACK that advances gives a sample, since it echoes a time (RFC 7323 §4.1), unless
-//! `rtt-samples` says otherwise ([`super::Sender`] decides); Karn's rule is not needed. The gains
+//! `rtt-samples` excludes it ([`super::Sender`] decides); Karn's rule is not needed. The gains
 //! are not divided by the samples of a round trip, which RFC 7323 appendix G proposes and few do.
 //!
 //! Invariant: `current` lies in `[min_rto, max_rto]` once there is a sample, unless it is pinned.

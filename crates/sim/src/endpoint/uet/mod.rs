@@ -3,9 +3,8 @@
 //!
 //! The data that an application writes is cut into packets, each with a number (PSN) and an entropy
 //! value by which switches choose its path (`core::edge::entropy`). A switch that has no room trims
-//! the packet (`core::switch::trim`), and its receiver asks for it by a NACK. How much may be in
-//! flight is said by the sender's window (`core::congestion::nscc`), by the receiver's credit, or
-//! by both.
+//! the packet (`core::switch::trim`), and its receiver asks for it by a NACK. The
+//! sender's window (`core::congestion::nscc`), the receiver's credit, or both bound the flight.
 //!
 //! | file | what it follows |
 //! |---|---|
@@ -68,7 +67,7 @@ pub struct Config {
     pub mss: u32,
     /// Headers and framing of a packet on the wire.
     pub header: u32,
-    /// The control that says how much may be in flight.
+    /// The control that bounds the flight.
     pub control: UetControl,
     /// The window's constants.
     pub terms: NsccTerms,

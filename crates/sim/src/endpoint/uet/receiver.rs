@@ -1,4 +1,4 @@
-//! Packets that come in: which have come, and when that is said.
+//! Packets that come in: which have come, and when they are acknowledged.
 //!
 //! An ACK leaves at once if the packet is the connection's first, was marked, asks for it, or came
 //! before; if it closes the last gap and one before it has asked; and when so many bytes have come

@@ -9,7 +9,7 @@
 //! timeout is, too; the timeout does not back off. Where switches drop and SLEEK is on, an ACK that
 //! has as many packets beyond the next one expected as a window and a half begins a recovery: what
 //! is unacknowledged up to the highest number sent then goes out once more. A probe asks for such
-//! an ACK when nothing is heard for a while.
+//! an ACK when none has come for a while.
 //!
 //! **Asking for credit.** Each packet carries a target: up to where its sender wants credit, which
 //! is the rest to be sent, at most a window, without the credit that it has, shared among the

@@ -181,7 +181,7 @@ impl Shared {
         {
             application.host.clear();
         }
-        // An application says nothing after it has attached: what is readable is its end.
+        // An application sends nothing after it has attached: the socket is readable at its end.
         if happened.contains(&APPLICATION) {
             self.detach();
         }
@@ -245,8 +245,8 @@ impl Shared {
         std::mem::take(&mut self.lost)
     }
 
-    /// Hears what other ports have done with its frames, and hands over what waits. Whether there
-    /// was something.
+    /// Takes back the buffers that other ports have finished, and hands over what waits. Whether
+    /// there was something.
     pub fn tend(&mut self, now: Time, mut sent: impl FnMut(usize)) -> bool {
         let Some(Application { host, link, .. }) = &mut self.application else { return false };
         let has_news = link.has_news();
@@ -364,7 +364,7 @@ impl Shared {
         }
     }
 
-    /// Whether it has nothing to do until its descriptor says so.
+    /// Whether it has nothing to do until its descriptor is ready.
     pub fn may_sleep(&self) -> bool {
         let Some(Application { host, link, .. }) = &self.application else { return true };
         let is_stuck = self.queue.is_empty() || !host.has_room();

@@ -1,4 +1,4 @@
-//! TLT's questions to a sender: where it stands, and a segment that is sent without its knowing.
+//! TLT's questions to a sender: where it stands, and a segment that is sent without the transport.
 //!
 //! Invariant: neither the window nor what counts as sent, lost or due changes by a forced segment;
 //! only that it was sent again is counted. One that takes the place of a segment of a recovery uses

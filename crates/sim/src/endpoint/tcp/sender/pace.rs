@@ -3,7 +3,7 @@
 //!
 //! A connection that may have to wait is `Paced` where others are `Open`, so that their common path
 //! asks nothing of this. So is one that follows another transport than most of its run: the common
-//! path knows one only. While it waits it is `held`: it plans nothing, and its deadline is the time
+//! path has one only. While it waits it is `held`: it plans nothing, and its deadline is the time
 //! at which it may send. The retransmission timer, which cannot repair anything before then, is put
 //! off to that time at least.
 //!
