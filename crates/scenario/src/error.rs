@@ -141,7 +141,7 @@ impl ScenarioError {
         let (source, text) = (sources.get(span), span.source);
         let (start, end) = source.clamp(span);
         let (line, column) = source.line_column(start);
-        let (excerpt, span) = Excerpt::new(source, (start, end), (line, column));
+        let (excerpt, span) = Excerpt::new(source, start, end, line, column);
         ScenarioError {
             problem: problem.brief(),
             help: help.map(brief),

@@ -29,8 +29,10 @@ impl Excerpt {
     /// line.
     pub fn new(
         source: &SourceText,
-        (start, end): (usize, usize),
-        (line, column): (usize, usize),
+        start: usize,
+        end: usize,
+        line: usize,
+        column: usize,
     ) -> (Excerpt, SourceSpan) {
         let text = &*source.text;
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -106,7 +108,7 @@ mod tests {
         let source = sources.add("t", text);
         let source = sources.get(Span { source, start: 0, end: 0 });
         let place = source.line_column(start);
-        let (excerpt, span) = Excerpt::new(source, (start, end), place);
+        let (excerpt, span) = Excerpt::new(source, start, end, place.0, place.1);
         (excerpt, span, place)
     }
 

@@ -54,19 +54,20 @@ impl RoundsOfJobs {
             return None;
         }
         let parts = self.open.remove(&key)?;
-        Some(self.record(shared, key, parts))
+        Some(self.record(shared, key.0, key.1, parts))
     }
 
     /// Rounds that not all ranks have ended when the run is over.
     pub fn unfinished(&mut self, shared: &Shared) -> Vec<CollectiveRecord> {
         let open = std::mem::take(&mut self.open);
-        open.into_iter().map(|(key, parts)| self.record(shared, key, parts)).collect()
+        open.into_iter().map(|(key, parts)| self.record(shared, key.0, key.1, parts)).collect()
     }
 
     fn record(
         &mut self,
         shared: &Shared,
-        (class, round): (u16, u32),
+        class: u16,
+        round: u32,
         parts: Parts,
     ) -> CollectiveRecord {
         let mut record = CollectiveRecord {
@@ -87,8 +88,7 @@ impl RoundsOfJobs {
         record.end = is_over.then_some(parts.last);
         let Work::Collective(Job { collective, .. }) = &job.work else { return record };
         let known = self.closed_forms.entry(class);
-        record.closed_form =
-            *known.or_insert_with(|| closed_form(shared, (class, job), collective));
+        record.closed_form = *known.or_insert_with(|| closed_form(shared, class, job, collective));
         if is_over {
             let time = parts.last.saturating_sub(parts.ready);
             record.algbw = collective.algorithm_bandwidth(time);
@@ -101,7 +101,7 @@ impl RoundsOfJobs {
 /// The time of a round without contention. A message of a ring takes the mean over all ranks of
 /// the time to the next rank, for a step's delays pass around the ring; any other takes as long as
 /// from rank 0 to the rank that is the farthest from it.
-fn closed_form(shared: &Shared, (class, job): (u16, &JobPlan), collective: &Collective) -> Time {
+fn closed_form(shared: &Shared, class: u16, job: &JobPlan, collective: &Collective) -> Time {
     let Shared { plan, ideal, .. } = shared;
     let hosts = &job.hosts;
     let time = |src, dst, bytes| ideal.message(plan, Ends { class, src, dst }, bytes);

@@ -127,7 +127,7 @@ impl Islands {
     }
 
     /// Whether no working link leads from one host to the other.
-    pub fn are_apart(&self, (a, b): (HostId, HostId)) -> bool {
+    pub fn are_apart(&self, a: HostId, b: HostId) -> bool {
         self.of[a as usize] != self.of[b as usize]
     }
 
@@ -135,7 +135,7 @@ impl Islands {
     pub fn cut(&self, flows: impl Iterator<Item = (HostId, HostId)>) -> Cut {
         let mut hosts = BTreeSet::new();
         let mut count = 0;
-        for (a, b) in flows.filter(|ends| self.are_apart(*ends)) {
+        for (a, b) in flows.filter(|(a, b)| self.are_apart(*a, *b)) {
             count += 1;
             hosts.extend([a, b].into_iter().filter(|host| self.of[*host as usize] != self.main));
         }

@@ -138,7 +138,7 @@ impl Watch {
         open.sort_unstable();
         self.note(at, &open, partitions);
         let apart = |flow: &OpenFlow| {
-            self.islands.as_ref().is_some_and(|islands| islands.are_apart(flow.ends))
+            self.islands.as_ref().is_some_and(|islands| islands.are_apart(flow.ends.0, flow.ends.1))
         };
         let hopeful: Vec<OpenFlow> = open.iter().filter(|flow| !apart(flow)).copied().collect();
         if hopeful.is_empty() && !open.is_empty() {

@@ -109,6 +109,6 @@ impl GeneralPort {
 }
 
 /// How much of a span is over by `now`.
-fn lasted((from, until): (Time, Time), now: Time) -> Time {
-    until.min(now).saturating_sub(from)
+fn lasted(span: (Time, Time), now: Time) -> Time {
+    span.1.min(now).saturating_sub(span.0)
 }
