@@ -218,7 +218,6 @@ fn errors_of_paths_and_peers_have_places_and_repairs() {
     );
     has(&peer("hold-memory = \"1MiB\"\n"), "a.toml:7:15: `hold-memory`: the overlay needs a key");
     has(&peer("key = \"/k\"\nfeedback = \"50ms\"\n"), "a.toml:8:12: `feedback`: pause-ttl is less");
-    has("order = \"sideways\"\n", "a.toml:1:9");
     has("bufers = 12\n", "did you mean `buffers`?");
 }
 
