@@ -471,7 +471,7 @@ mod tests {
     fn a_chart_draws_what_it_is_given() {
         let points = vec![(1.0, 1.0), (10.0, 0.1), (10.0, 0.1)];
         let line = Line { series: 9, points, marks: vec![(1.0, 1.0, true)], ..Line::default() };
-        let x = Axis::log([1.0, 10.0].into_iter(), Unit::Time, "FCT").unwrap();
+        let x = Axis::log([1.0, 10.0], Unit::Time, "FCT").unwrap();
         let chart = of(x, Axis::tail(0.1, ""), line, Read::AtY);
         let svg = chart.svg();
         assert!(

@@ -110,7 +110,8 @@ fn of_calls(of: &Experiment) -> Vec<Quantity<'_>> {
             classes.push(class);
         }
     }
-    let picks: [(&str, &str, fn(&Calls) -> Estimate); 3] = [
+    type Pick = fn(&Calls) -> Estimate;
+    let picks: [(&str, &str, Pick); 3] = [
         ("p99.9", "p999_us", |calls| calls.p999_us),
         ("p99", "p99_us", |calls| calls.p99_us),
         ("p50", "p50_us", |calls| calls.p50_us),
