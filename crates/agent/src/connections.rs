@@ -22,7 +22,6 @@ const WRITE_MAX: usize = 1 << 18;
 const READ_MAX: usize = 1 << 20;
 static ZEROS: [u8; WRITE_MAX] = [0; WRITE_MAX];
 
-/// An end of a connection.
 struct End {
     socket: OwnedFd,
     is_server: bool,
@@ -47,7 +46,6 @@ struct Awaited {
     is_watched: bool,
 }
 
-/// All of a host's.
 pub struct Connections {
     address: [u8; 4],
     listeners: Vec<(u16, OwnedFd)>,
@@ -57,12 +55,9 @@ pub struct Connections {
     room: Vec<u8>,
 }
 
-/// The source of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Token {
-    /// A listener, by number.
     Listener(u32),
-    /// A connection.
     Connection(u32),
 }
 
@@ -137,7 +132,6 @@ impl Connections {
         }
     }
 
-    /// Listens at a port.
     pub fn listen(&mut self, poller: &Poller, port: u16) -> Result<()> {
         let at = SocketAddrV4::new(self.address.into(), port);
         let socket = socket::listen_at(socket::tcp(None)?, at)?;
@@ -226,7 +220,6 @@ impl Connections {
         report(&Report::Failed { connection, errno: errno as u32 });
     }
 
-    /// Serves an event.
     pub fn serve(
         &mut self,
         poller: &Poller,
@@ -320,7 +313,6 @@ impl Connections {
         Ok(())
     }
 
-    /// Reports some connections, or all.
     pub fn sample(&self, which: &[u32], report: &mut dyn FnMut(&Report)) {
         let mut sampled = |connection: u32, end: &End| {
             report(&Report::Sampled {

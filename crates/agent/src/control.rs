@@ -12,10 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The interface of the world's frames.
 pub const INTERFACE: &str = "eth1";
 
-/// The agent's end.
 pub struct Control {
     fd: OwnedFd,
-    /// Ahead of each message.
     header: Vec<u8>,
 }
 

@@ -36,7 +36,6 @@ use wire::{LINK, Order, Report};
 const ORDERS: u64 = 0;
 const CHILDREN: u64 = 1;
 
-/// The agent's state.
 struct Agent {
     poller: Poller,
     control: Control,
@@ -47,7 +46,6 @@ struct Agent {
 }
 
 impl Agent {
-    /// The agent of a guest.
     fn of_guest() -> Result<Agent> {
         setup::mounts()?;
         sys::bring_up("lo", None, None)?;

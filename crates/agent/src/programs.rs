@@ -27,7 +27,6 @@ struct Program {
     status: Option<i32>,
 }
 
-/// All of a host's.
 #[derive(Default)]
 pub struct Programs(BTreeMap<u16, Program>);
 
@@ -50,7 +49,6 @@ pub fn become_command(command: &str) -> std::io::Error {
 }
 
 impl Programs {
-    /// Starts one.
     pub fn run(&mut self, poller: &Poller, program: u16, command: &str) -> Result<()> {
         setup::machine()?;
         let mut child = Command::new("/proc/self/exe")
@@ -80,7 +78,6 @@ impl Programs {
         }
     }
 
-    /// A pipe has something.
     pub fn serve(&mut self, program: u16, stream: usize, report: &mut dyn FnMut(&Report)) {
         let Some(it) = self.0.get_mut(&program) else { return };
         let Some(pipe) = &it.pipes[stream] else { return };
@@ -95,7 +92,6 @@ impl Programs {
         self.end(program, report);
     }
 
-    /// Children have ended.
     pub fn reap(&mut self, report: &mut dyn FnMut(&Report)) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();

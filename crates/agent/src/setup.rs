@@ -53,7 +53,6 @@ pub fn machine() -> Result<()> {
     Ok(())
 }
 
-/// An attribute of rtnetlink.
 fn attribute(kind: u16, body: &[u8], into: &mut Vec<u8>) {
     let length = 4 + body.len();
     into.extend_from_slice(&(length as u16).to_ne_bytes());
@@ -65,7 +64,6 @@ fn attribute(kind: u16, body: &[u8], into: &mut Vec<u8>) {
 /// The subnet of the link's interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Subnet {
-    /// The host's address in it.
     pub address: [u8; 4],
     /// Its bits.
     pub prefix: u8,
@@ -74,15 +72,11 @@ pub struct Subnet {
 /// The attributes of a route beside its way; zero and empty: the kernel's own.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// The initial window, in segments.
     pub initial_window: u32,
     /// The least retransmission timeout, in milliseconds.
     pub rto_min: u32,
-    /// Acknowledge each segment at once.
     pub quickack: bool,
-    /// The largest segment announced.
     pub mss: u32,
-    /// The congestion control.
     pub congestion: String,
 }
 

@@ -23,11 +23,9 @@ fn owned(fd: libc::c_int) -> Result<OwnedFd> {
 pub struct Poller(OwnedFd);
 
 impl Poller {
-    /// Of no descriptors.
     pub fn new() -> Result<Poller> {
         Ok(Poller(epoll::create(CreateFlags::CLOEXEC)?))
     }
-    /// Adds a descriptor.
     pub fn add(&self, fd: impl AsFd, events: EventFlags, data: u64) -> Result<()> {
         Ok(epoll::add(&self.0, fd, EventData::new_u64(data), events)?)
     }
@@ -163,7 +161,6 @@ pub fn netlink(message: &[u8]) -> Result<()> {
     }
 }
 
-/// The number of an interface.
 pub fn index(interface: &str) -> Result<u32> {
     Ok(netdevice::name_to_index(datagrams()?, interface)?)
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub const LINK: &str = "eth0";
 /// Folders that a host has of its own, in the place of the machine's.
 pub const OWN_FOLDERS: [&str; 3] = ["/run", "/tmp", "/var/log"];
-/// Where programs are looked for.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The type of frames between world and agents: the first for local experiments (IEEE 802).
 pub const ETHERTYPE: u16 = 0x88b5;
@@ -23,14 +22,11 @@ pub const BODY_MAX: usize = FRAME_MAX - 64;
 /// Bytes of `struct tcp_info` that reports have.
 pub const INFO: usize = 248;
 
-/// An order for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Write a text into a file, such as one of `/proc/sys`.
     Write {
-        /// The file.
         path: String,
-        /// The text.
         value: String,
     },
     /// Give the link's interface an address, and bring it up.
@@ -46,33 +42,24 @@ pub enum Order {
     Neighbours(Vec<([u8; 4], [u8; 6])>),
     /// The attributes of the route to the subnet; zero and empty: the kernel's own.
     Route {
-        /// The initial window, in segments.
         initial_window: u32,
         /// The least retransmission timeout, in milliseconds.
         rto_min: u32,
-        /// Acknowledge each segment at once.
         quickack: bool,
         /// The largest segment that the host announces.
         mss: u32,
-        /// The congestion control.
         congestion: String,
     },
-    /// Listen at a port.
     Listen {
-        /// Which.
         port: u16,
     },
     /// Report [`Report::Ready`] when all before is done.
     Prepare,
-    /// Connect, then send, then receive.
     Open {
         /// The number of the connection, which both ends have.
         connection: u32,
-        /// The port of this end.
         from: u16,
-        /// The other end's address.
         to: [u8; 4],
-        /// And port.
         port: u16,
         /// Bytes to send.
         send: u64,
@@ -84,13 +71,9 @@ pub enum Order {
     },
     /// Accept a connection that is to come, receive, and answer at once.
     Await {
-        /// The number of the connection.
         connection: u32,
-        /// The other end's address.
         peer: [u8; 4],
-        /// And port.
         from: u16,
-        /// The port of this end.
         port: u16,
         /// Bytes to receive.
         receive: u64,
@@ -101,7 +84,6 @@ pub enum Order {
     },
     /// Send more bytes, and then receive.
     Send {
-        /// The number of the connection.
         connection: u32,
         /// Bytes to send.
         send: u64,
@@ -112,12 +94,10 @@ pub enum Order {
     },
     /// Begin no further call, if the present one is incomplete.
     Cease {
-        /// The number of the connection.
         connection: u32,
     },
     /// Forget a connection, without a packet.
     Close {
-        /// The number of the connection.
         connection: u32,
     },
     /// Report [`Report::Sampled`] of connections; none: of all that have one.
@@ -126,60 +106,46 @@ pub enum Order {
     Count,
     /// Run a program of the machine's.
     Run {
-        /// Its number.
         program: u16,
-        /// For the shell.
         command: String,
     },
     /// Send a program's processes a signal.
     Signal {
-        /// Its number.
         program: u16,
-        /// Which.
         signal: u8,
     },
 }
 
-/// A report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// It takes orders.
     Hello,
     /// All that was ordered before [`Order::Prepare`] is done.
     Ready,
-    /// Something cannot be done.
     Problem(String),
     /// A connection is open at the end that has connected.
     Opened {
-        /// Which.
         connection: u32,
     },
     /// All bytes that an end was to receive are there.
     Received {
-        /// Which connection's.
         connection: u32,
         /// `struct tcp_info` of that end.
         info: Vec<u8>,
     },
     /// The last byte that an end had to send is acknowledged.
     Acknowledged {
-        /// Which connection's.
         connection: u32,
         /// When, by the kernel's clock of the time of day, in nanoseconds.
         stamp: u64,
         /// `struct tcp_info` of that end.
         info: Vec<u8>,
     },
-    /// A connection is no more.
     Failed {
-        /// Which.
         connection: u32,
         /// The kernel's number of the error.
         errno: u32,
     },
-    /// An end of a connection.
     Sampled {
-        /// Which.
         connection: u32,
         /// Whether it has accepted the connection.
         is_server: bool,
@@ -194,18 +160,13 @@ pub enum Report {
     SampleEnds,
     /// Counters of the kernel's TCP, by name.
     Counters(Vec<(String, u64)>),
-    /// A program has written something.
     Output {
-        /// Its number.
         program: u16,
         /// 1: standard output; 2: standard error.
         stream: u8,
-        /// What.
         bytes: Vec<u8>,
     },
-    /// A program has ended.
     Exited {
-        /// Its number.
         program: u16,
         /// As `wait` has it.
         status: u32,

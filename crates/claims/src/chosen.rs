@@ -11,9 +11,7 @@ use millpond_scenario::nearest;
 /// The choice of `--only`.
 #[derive(Debug)]
 pub struct Chosen {
-    /// Experiments that are run.
     pub experiments: Vec<String>,
-    /// Claims' names, without the paper's.
     pub claims: Vec<String>,
 }
 

@@ -4,17 +4,12 @@ use crate::measure::Measure;
 use millpond_results::ClaimKind;
 use serde::Deserialize;
 
-/// One claim.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
-    /// Its name, without the paper's.
     pub id: String,
-    /// Where it is made.
     pub source: String,
-    /// Its statement.
     pub statement: String,
-    /// Whose it is.
     pub kind: ClaimKind,
     /// The number that it rests on; none: an order or a bound.
     pub paper: Option<f64>,
@@ -22,7 +17,6 @@ pub struct Claim {
     pub how: Option<String>,
     /// The least accepted value; `None` is an open end.
     pub at_least: Option<f64>,
-    /// The largest one.
     pub at_most: Option<f64>,
     /// How ours is found. All measures are in percent, unless their doc has another unit.
     pub measure: Measure,

@@ -10,7 +10,6 @@ use std::fmt;
 pub struct Kinds([usize; ClaimKind::ALL.len()]);
 
 impl Kinds {
-    /// Of claims of these kinds.
     pub fn of(claims: impl Iterator<Item = ClaimKind>) -> Kinds {
         let mut kinds = Kinds::default();
         for claim in claims {
@@ -26,7 +25,6 @@ impl Kinds {
         ClaimKind::ALL.into_iter().zip(self.0).filter(|(_, n)| *n > 0)
     }
 
-    /// Of all kinds.
     pub fn all(&self) -> usize {
         self.0.iter().sum()
     }
@@ -43,11 +41,8 @@ impl fmt::Display for Kinds {
 /// The size of the chosen part of a paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Claims.
     pub claims: Kinds,
-    /// Experiments that they need.
     pub experiments: usize,
-    /// Their runs.
     pub runs: usize,
     /// Of the runs, those that are there already.
     pub finished: usize,

@@ -25,7 +25,6 @@ pub struct Request {
     pub seeds: Option<(u64, u64)>,
     /// Variants of the scenario; none: the scenario as it stands.
     pub variants: Vec<String>,
-    /// Set in every run.
     pub set: Vec<(String, String)>,
     /// Leave out points that are no valid scenario.
     pub skip_invalid: bool,
@@ -36,16 +35,13 @@ pub struct Request {
 /// How to plan the runs of one point.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
-    /// The scenario's variant.
     pub variant: Option<String>,
-    /// Keys that are set.
     pub overrides: Vec<(String, String)>,
 }
 
 /// Packet-hops of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hops {
-    /// How many.
     pub count: f64,
     /// The traffic asks for much more than hosts' links carry: what the network lets through is
     /// less, and only a run shows it.
@@ -57,9 +53,7 @@ pub struct Hops {
 /// A sweep with what is needed to run it.
 #[derive(Clone)]
 pub struct Design {
-    /// Points and seeds.
     pub sweep: Sweep,
-    /// Of each point.
     pub recipes: Vec<Recipe>,
     /// Packet-hops that a run of each point makes, roughly; `None` where its traffic leaves that
     /// open.
@@ -135,7 +129,6 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
     Ok(Design { sweep, recipes, hops, warnings })
 }
 
-/// The axes, the variants first.
 fn axes(request: &Request) -> Result<Vec<Axis>, Error> {
     let mut axes = request.grid.clone();
     if !request.variants.is_empty() {

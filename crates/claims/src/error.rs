@@ -2,7 +2,6 @@
 
 use millpond_scenario::Errors;
 
-/// The errors of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The scenario is wrong, perhaps with a grid's values only.
@@ -10,13 +9,10 @@ pub enum Error {
     Scenario {
         /// The point of the grid (`KEY=VALUE KEY=VALUE`); empty if it has but one.
         at: String,
-        /// The problem.
         errors: Errors,
     },
-    /// The request cannot be met.
     #[error("{0}")]
     Usage(String),
-    /// Reading or writing results.
     #[error("{0}")]
     Results(#[from] millpond_results::Error),
     /// Some of many runs, or their folder.

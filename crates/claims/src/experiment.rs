@@ -17,17 +17,14 @@ use serde::de::{Deserializer, Error as _};
 use std::path::Path;
 use std::sync::Arc;
 
-/// One experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Experiment {
     /// Its name on the command line, and its folder's.
     pub name: String,
-    /// Its title, in a line.
     pub title: String,
     /// The scenario's path in the repository; in the paper's file, beside that.
     pub scenario: String,
-    /// Its text.
     #[serde(skip)]
     pub text: String,
     /// Variants of the scenario, each with its name in papers.
@@ -42,7 +39,6 @@ pub struct Experiment {
     /// The files that are kept of each run.
     #[serde(default = "summary")]
     pub keep: Keep,
-    /// The runs.
     pub full: Runs,
     /// The runs with `--quick`; the reason, if they would decide nothing.
     #[serde(deserialize_with = "quick")]
@@ -50,7 +46,6 @@ pub struct Experiment {
     /// The statistics that are shown of each scheme, with a name; empty: its queries or calls.
     #[serde(default)]
     pub shows: Vec<(String, Statistic)>,
-    /// The paper's curves.
     #[serde(default)]
     pub published: Vec<Published>,
 }
@@ -74,7 +69,6 @@ fn quick<'de, D: Deserializer<'de>>(from: D) -> Result<Result<QuickFile, String>
 pub struct QuickFile {
     /// As of [`Runs`], as all of them.
     pub loads: Option<Vec<(f64, String)>>,
-    /// First and last.
     pub seeds: (u64, u64),
     /// In the place of those in full.
     pub set: Option<Settings>,
@@ -83,15 +77,12 @@ pub struct QuickFile {
     pub note: String,
 }
 
-/// Loads and seeds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Runs {
     /// Each with the value of the experiment's key that makes it.
     pub loads: Vec<(f64, String)>,
-    /// First and last.
     pub seeds: (u64, u64),
-    /// Settings of every run.
     #[serde(default)]
     pub set: Settings,
     /// A remark for the reader; may be empty.
@@ -124,25 +115,20 @@ pub struct Published {
     pub variant: String,
     /// Where it is published, with a note if it only follows from published numbers.
     pub source: String,
-    /// Loads.
     pub loads: Vec<f64>,
-    /// Mean QCT at each.
     pub mean_s: Vec<f64>,
     /// 99th percentile of QCT at each.
     pub p99_s: Vec<f64>,
 }
 
-/// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All that the claims need.
     Full,
     /// The part that can be decided in minutes.
     Quick,
 }
 
 impl Effort {
-    /// As in files.
     pub fn name(self) -> &'static str {
         match self {
             Effort::Full => "full",
@@ -153,13 +139,10 @@ impl Effort {
 
 /// An experiment that is ready to run.
 pub struct Prepared<'a> {
-    /// Which.
     pub of: &'a Experiment,
     /// Its loads and seeds with this effort.
     pub runs: Runs,
-    /// Its scenario, read.
     pub scenario: Scenario,
-    /// The sweep that it is.
     pub design: Design,
 }
 
@@ -178,17 +161,14 @@ impl Experiment {
         Ok(Runs { loads, seeds, set, note })
     }
 
-    /// Whether it has a variant.
     pub fn has(&self, variant: &str) -> bool {
         self.variants().any(|own| own == variant)
     }
 
-    /// Its variants.
     pub fn variants(&self) -> impl Iterator<Item = &str> {
         self.schemes.iter().map(|(variant, _)| variant.as_str())
     }
 
-    /// A variant's name in papers.
     pub fn label<'a>(&'a self, variant: &'a str) -> &'a str {
         self.schemes.iter().find(|(other, _)| other == variant).map_or(variant, |(_, label)| label)
     }

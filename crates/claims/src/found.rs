@@ -10,27 +10,21 @@ pub type Off = (String, String);
 /// One scheme at one load: what there is of it.
 #[derive(Clone, Debug, Default)]
 pub struct Arm {
-    /// The scheme.
     pub variant: String,
-    /// The load.
     pub load: f64,
     /// Seeds that are to be run.
     pub planned: Vec<u64>,
-    /// Those that are complete.
     pub runs: Vec<Run>,
 }
 
 impl Arm {
-    /// Whether no run is complete.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 }
 
-/// One complete run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its seed.
     pub seed: u64,
     /// Its numbers. Resamples of seeds share them.
     pub summary: Arc<Summary>,
@@ -48,14 +42,11 @@ impl Run {
     }
 }
 
-/// The findings of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The experiment.
     pub name: String,
     /// Why nothing was to be run.
     pub left_out: Option<String>,
-    /// Every scheme at every load.
     pub arms: Vec<Arm>,
 }
 

@@ -13,7 +13,6 @@ use millpond_results::{Absolute, Counted};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-/// The operation of a measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -73,7 +72,6 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(remote = "Self", default)]
 pub struct Measure {
-    /// The operation.
     pub kind: Kind,
     /// The experiment that it is of.
     pub experiment: String,
@@ -91,7 +89,6 @@ pub struct Measure {
     pub over: Option<Statistic>,
     /// Schemes, each with the one that it is compared with.
     pub pairs: Vec<Off>,
-    /// Schemes in an order.
     pub groups: Vec<Vec<String>>,
     /// For each step of the order, the factor that the next group is multiplied with before.
     pub slack: Vec<f64>,
@@ -99,7 +96,6 @@ pub struct Measure {
     pub whole: Option<f64>,
     /// The first load of a growth.
     pub from: f64,
-    /// The last one.
     pub to: f64,
     /// How far from a published cell ours may be.
     pub factor: f64,
@@ -173,7 +169,6 @@ impl Measure {
         }
     }
 
-    /// The sides that decide it.
     fn decided<'a>(&'a self, found: &'a Found) -> Result<[Side<'a>; 2], String> {
         match self.is_of_best() {
             true => Ok(self.best(found)?.sides),
@@ -298,7 +293,6 @@ impl Measure {
         self.groups.is_empty() && self.compared().all(stands_for)
     }
 
-    /// The unit of its number.
     pub fn unit(&self) -> &'static str {
         match self.kind {
             Kind::Beyond => "us",

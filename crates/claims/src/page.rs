@@ -24,7 +24,6 @@ pub const PAGE: &str = "page.md";
 /// The measurements of a run of a paper, as its folder keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// The program's version.
     pub version: String,
     /// The revision that it was built from.
     pub revision: String,
@@ -32,7 +31,6 @@ pub struct Recorded {
     pub date: String,
     /// `full` or `quick`.
     pub effort: String,
-    /// All claims.
     pub claims: Vec<Claim>,
 }
 
@@ -124,7 +122,6 @@ impl Recorded {
     }
 }
 
-/// The page, in Markdown.
 pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let mut page = format!("# {}\n\n", paper.title);
     let claims = &recorded.claims;

@@ -28,7 +28,6 @@ pub trait Runner {
     /// The manifest of what this program runs of a scenario.
     fn manifest(&self, scenario: &str) -> Manifest;
 
-    /// A line for who waits.
     fn tell(&self, line: &str);
 
     /// Runs the runs of `design` that are not finished in `folder`. Returns the failed runs: number
@@ -45,39 +44,30 @@ pub trait Runner {
     ) -> Result<Vec<(u32, String)>, Error>;
 }
 
-/// A paper to reproduce.
 pub struct Reproducing {
-    /// The paper.
     pub paper: Arc<Paper>,
-    /// How much is run.
     pub effort: Effort,
     /// First and last seed, in the place of the table's.
     pub seeds: Option<(u64, u64)>,
     /// Whether finished runs of another version or of a changed scenario make way.
     pub force: bool,
-    /// The results folder.
     pub out: PathBuf,
     /// The parts of it that are run and shown.
     pub chosen: Chosen,
 }
 
-/// How a paper ended.
 #[derive(Debug)]
 pub struct Ended {
     /// All that there is of it.
     pub reproduction: Reproduction,
-    /// The chosen claims.
     pub claims: Vec<Judged>,
-    /// Runs that failed.
     pub failed: usize,
     /// Runs that stalled: their experiments decide no claim.
     pub stalled: usize,
-    /// Of how many.
     pub runs: usize,
 }
 
 impl Reproducing {
-    /// Whether an experiment is run.
     pub fn is_chosen(&self, experiment: &Experiment) -> bool {
         self.chosen.experiments.contains(&experiment.name)
     }
@@ -216,7 +206,6 @@ impl Reproducing {
         counts
     }
 
-    /// An experiment's folder.
     pub fn folder_of(&self, experiment: &Experiment) -> PathBuf {
         self.out.join(&experiment.name)
     }

@@ -61,7 +61,6 @@ impl Experiment {
         })
     }
 
-    /// A scheme at a load.
     fn point(&self, arm: &Arm) -> LoadPoint {
         let runs: Vec<(&Summary, Option<&[f64]>)> =
             arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();

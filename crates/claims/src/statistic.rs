@@ -6,7 +6,6 @@ use crate::found::Run;
 use millpond_results::{Collectives, Packets, Summary};
 use serde::Deserialize;
 
-/// A number of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
@@ -15,7 +14,6 @@ pub enum Statistic {
     Mean,
     /// Its 99th percentile.
     P99,
-    /// Completed queries.
     Completed,
     /// Dropped packets.
     Dropped,
@@ -51,11 +49,9 @@ pub enum Statistic {
     BusBandwidth(String),
     /// Mean of the times of a collective's rounds over those without contention.
     OverClosedForm(String),
-    /// Retransmission timeouts.
     Timeouts,
     /// All of them, by a thousand completed flows of a class.
     TimeoutsPerThousand(String),
-    /// PAUSE frames.
     Pauses,
     /// Median of the probes' round-trip times.
     ProbeP50,
@@ -81,11 +77,8 @@ pub enum Statistic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
-    /// How many completed.
     Count,
-    /// Mean time.
     Mean,
-    /// Median.
     P50,
     /// 95th percentile.
     P95,
@@ -99,9 +92,7 @@ pub enum Of {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfSamples {
-    /// Mean.
     Mean,
-    /// Median.
     P50,
     /// From the 10th percentile to the 90th.
     Spread,

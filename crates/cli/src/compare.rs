@@ -24,7 +24,6 @@ fn suffix(worlds: &[WorldName]) -> &'static str {
     }
 }
 
-/// Compares.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?;
     let scenario = scenario.shows(&args.shows.names).only(&args.variants)?;
@@ -153,7 +152,6 @@ fn tolerated(judged: &[Judged]) -> Result<(), Failure> {
     }
 }
 
-/// The variants that ended so.
 fn ended(results: &[VariantResult], status: Status) -> Option<String> {
     let ended = results.iter().filter(|result| result.status == status);
     let names: Vec<&str> = ended.map(|result| result.variant.as_str()).collect();

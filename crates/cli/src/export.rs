@@ -13,7 +13,6 @@ use std::path::Path;
 
 /// The part of a folder that is written.
 enum Content<'a> {
-    /// A table as CSV.
     Csv(&'a str),
     /// The flows, as simulators of the HPCC family write them.
     Fct,

@@ -15,10 +15,8 @@ pub enum Failure {
     /// Bad usage that only shows once files have been read.
     #[error("{0}")]
     Usage(String),
-    /// A file of another simulator.
     #[error("{0}")]
     Import(#[from] millpond_import::Error),
-    /// Reading or writing results.
     #[error("{0}")]
     Results(#[from] millpond_results::Error),
     /// The output did not get to its reader.
@@ -39,7 +37,6 @@ pub enum Failure {
     /// A number has become worse than is tolerated. The results are written.
     #[error("worse than tolerated: {0}")]
     Worse(String),
-    /// Ctrl-C, with a last message.
     #[error("interrupted; {0}")]
     Stopped(String),
     /// Ctrl-C. The results so far have been written.

@@ -10,7 +10,6 @@
 
 use std::ffi::OsStr;
 
-/// Where glibc reads its tunables.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 /// From so many hosts on it is worth the start: FT1024 gains a seventh, FT65536 a third.
 const HOSTS: u32 = 1_000;

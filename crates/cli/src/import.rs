@@ -13,7 +13,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Columns of the report.
 const WIDTH: usize = 100;
 
 /// A kind of fate: which it is, what it is called, the title of its keys, and whether it is always
@@ -64,7 +63,6 @@ const FATES: [FateKind; 6] = [
     ),
 ];
 
-/// Imports.
 pub fn import(args: &ImportArgs) -> Result<(), Failure> {
     let (imported, source, output) = match &args.from {
         ImportFrom::Hpcc { config, topology, flows, workload, output } => {

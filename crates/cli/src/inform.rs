@@ -124,7 +124,6 @@ fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     others.0
 }
 
-/// A place without its table.
 fn last(place: &str) -> &str {
     place.rsplit('.').next().unwrap_or(place)
 }
@@ -187,7 +186,6 @@ fn mechanisms(plan: &Plan) -> BTreeMap<&'static str, &'static str> {
     always.into_iter().chain(others(plan)).collect()
 }
 
-/// Lists what there is.
 pub fn list(args: &JsonArgs) -> Result<(), Failure> {
     if args.json {
         let places: Vec<serde_json::Value> = catalogue::places().iter().map(place_json).collect();
@@ -237,14 +235,12 @@ pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the JSON schema.
 pub fn schema() -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&schema::schema())?;
     say(&text);
     Ok(())
 }
 
-/// Prints the reference.
 pub fn reference() -> Result<(), Failure> {
     say(&reference::reference());
     Ok(())

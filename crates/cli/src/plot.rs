@@ -6,7 +6,6 @@ use crate::say;
 use millpond_results::plots;
 use std::fs;
 
-/// Draws them.
 pub fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let all = plots(&args.results)?;
     let names = || all.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");

@@ -4,7 +4,6 @@ use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::say;
 
-/// Makes it.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     if !millpond_results::is_result(&args.dir) {
         let what = "is not a results folder: it has no manifest.json of millpond";

@@ -23,9 +23,7 @@ use millpond_results::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// All that are built.
 pub const ALL: &str = "all";
-/// Reproduces.
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let Some(name) = args.paper.as_deref() else {
         check_alone(args)?;
@@ -127,13 +125,11 @@ fn built() -> Vec<&'static str> {
     papers().iter().map(|paper| paper.name.as_str()).chain([ALL]).collect()
 }
 
-/// The worlds beside the simulator.
 fn names(args: &ReproduceArgs) -> Vec<WorldName> {
     let lab = args.lab.then_some(WorldName::Lab);
     lab.into_iter().chain(args.kernels.then_some(WorldName::Virtual)).collect()
 }
 
-/// The worlds of experiments.
 fn kinds_of_worlds(args: &ReproduceArgs) -> Vec<WorldKind> {
     let others = [(args.lab, WorldKind::Lab), (args.kernels, WorldKind::Virtual)];
     let others = others.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind));
@@ -152,7 +148,6 @@ fn job(args: &ReproduceArgs, paper: &Arc<Paper>, out: PathBuf) -> Result<Reprodu
     })
 }
 
-/// How runs are made.
 fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
     Options {
         threads: args.threads.given,
@@ -162,7 +157,6 @@ fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
     }
 }
 
-/// Where a paper's results go.
 fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
     let quick = if args.quick { "-quick" } else { "" };
     match &args.out {
@@ -203,7 +197,6 @@ fn kinds_json(kinds: Kinds) -> serde_json::Value {
     kinds.iter().map(|(kind, n)| (kind.name().to_string(), serde_json::Value::from(n))).collect()
 }
 
-/// The papers, without running anything.
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.json {
         let paper = |paper: &Arc<Paper>| {
@@ -230,10 +223,8 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the papers ended.
 #[derive(Debug, Default)]
 struct Total {
-    /// The chosen ones.
     claims: Vec<Claim>,
     /// Runs that failed, that stalled, and all.
     failed: usize,

@@ -48,7 +48,6 @@ fn world_suffix(world: WorldName, variant: Option<&str>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("-"))
 }
 
-/// Runs it.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
     if let Some(seed) = args.seed {

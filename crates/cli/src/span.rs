@@ -1,6 +1,5 @@
 //! Seconds as a rough span.
 
-/// A rough span.
 pub fn span(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "about a second or less".to_string(),

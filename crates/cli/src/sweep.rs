@@ -12,7 +12,6 @@ use millpond::{Estimate, Grid, Options, Status, Sweep, SweepResults};
 use millpond_results::{Point, SweepRun, sweep_table};
 use std::path::Path;
 
-/// Sweeps.
 pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.overrides)?.shows(&args.shows.names);
     let grid = Grid {

@@ -43,7 +43,6 @@ fn styled(bar: ProgressBar) -> ProgressBar {
     bar
 }
 
-/// Where a run stands, briefly.
 fn message(p: &Progress) -> String {
     let (at, rate) = (p.simulated_s * 1e3, p.packet_hops_per_s / 1e6);
     format!("{at:.3} ms {rate:.1} Mhop/s {}/{} flows", p.flows_completed, p.flows_started)
@@ -106,7 +105,6 @@ impl Terminal {
         bar
     }
 
-    /// Takes the bar away.
     pub fn close(&self) {
         if let Some(bar) = self.bar().take() {
             bar.finish_and_clear();

@@ -5,17 +5,14 @@ use crate::args::{LabArgs, LimitArgs, SwitchArgs};
 use crate::failure::Failure;
 use crate::worlds::REMEDY;
 
-/// Refuses.
 pub fn limit(_: &LimitArgs) -> Result<(), Failure> {
     Err(Failure::Usage(format!("this build has no Linux part; {REMEDY}")))
 }
 
-/// Refuses.
 pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     limit(args)
 }
 
-/// Refuses.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
     limit(args)
 }

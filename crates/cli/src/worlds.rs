@@ -16,7 +16,6 @@ pub fn world_name(world: WorldName) -> &'static str {
 /// Remedy that errors of a build without its Linux part print.
 #[cfg(all(not(feature = "linux"), target_os = "linux"))]
 pub const REMEDY: &str = "build with --features linux (it needs clang and libelf)";
-/// The same on other systems.
 #[cfg(not(target_os = "linux"))]
 pub const REMEDY: &str = "the command needs Linux";
 
@@ -43,7 +42,6 @@ pub fn worlds(names: &[WorldName], scale: Option<u32>) -> Result<Vec<Box<dyn Wor
     names.iter().map(world).collect()
 }
 
-/// Linux kernels in virtual time.
 #[cfg(all(feature = "virtual", target_os = "linux"))]
 fn kernels(slowed: Option<millpond::Lab>) -> Result<Box<dyn World>, Failure> {
     Ok(Box::new(millpond::Virtual { slowed, ..Default::default() }))
@@ -64,7 +62,6 @@ pub fn with_console(_: millpond::Time) -> Result<Box<dyn World>, Failure> {
     Err(Failure::Usage("this build has no world virtual".into()))
 }
 
-/// The simulator, beside such kernels.
 #[cfg(all(feature = "virtual", target_os = "linux"))]
 fn beside_kernels() -> Box<dyn World> {
     Box::new(millpond::Virtual::default().simulator())

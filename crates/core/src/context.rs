@@ -12,13 +12,10 @@ use crate::units::Time;
 /// what an ingress holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a, V> {
-    /// Now, by the driver's clock.
     pub now: Time,
     /// The packet that is decided of.
     pub packet: &'a Packet,
-    /// The place's view.
     pub view: V,
-    /// The node's random numbers.
     pub random: &'a Random,
 }
 

@@ -31,15 +31,12 @@ crate::named! {
         Evicted = "evicted",
         /// A watchdog of pauses emptied its queue, or kept it out.
         Watchdog = "watchdog",
-        /// It crossed too many switches.
         Ttl = "ttl",
         /// The receiving host's ring was full.
         ReceiveRing = "receive-ring",
         /// A virtual switch had no room for it.
         VirtualSwitch = "virtual-switch",
-        /// A bandwidth limit refused it.
         Limit = "limit",
-        /// Its link was down.
         LinkDown = "link-down",
         /// It was lost on purpose: a failure's `loss`, or a test.
         Injected = "injected",
@@ -49,9 +46,7 @@ crate::named! {
 /// The counts of a mechanism's instances under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Their sum.
     Sum(u64),
-    /// The largest.
     Max(u64),
     /// The sum of times, reported in microseconds.
     Micros(Time),
@@ -147,7 +142,6 @@ impl Counters {
         self.0.contains_key(mechanism)
     }
 
-    /// Adds what others have counted.
     pub fn merge(&mut self, other: Counters) {
         for (mechanism, named) in other.0 {
             let own = self.of(&mechanism);

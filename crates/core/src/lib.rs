@@ -5,7 +5,7 @@
 //! see, and a random stream. It returns a verdict. The simulator calls it with virtual time; the
 //! Linux poll loop reads its clock once a burst and passes it in.
 
-#![deny(missing_docs, clippy::missing_errors_doc)]
+#![deny(clippy::missing_errors_doc)]
 
 pub mod congestion;
 pub mod context;

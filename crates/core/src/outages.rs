@@ -14,9 +14,7 @@ use crate::{Color, Packet, Time};
 /// A time in which a link loses packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// From then.
     pub from: Time,
-    /// Until then, exclusive.
     pub until: Time,
     /// Share of the packets that are lost.
     pub loss: f64,

@@ -143,6 +143,7 @@ pub fn read<F: Field>(key: &Key, value: &Value) -> Result<F, ValueError> {
 pub struct ValueError(pub String);
 
 /// A type that a parameter can have.
+#[warn(missing_docs)]
 pub trait Field: Sized {
     /// Its form in a scenario.
     const FORM: Form;
@@ -165,6 +166,7 @@ pub trait Field: Sized {
 
 /// A struct made by [`params!`](crate::params!): the generic view of it, by position of the key in
 /// [`Params::keys`].
+#[warn(missing_docs)]
 pub trait Params {
     /// The keys that can be set.
     fn keys(&self) -> &'static [Key];

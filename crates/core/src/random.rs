@@ -39,7 +39,6 @@ pub const fn hash_name(name: &str) -> u64 {
     mix64(h)
 }
 
-/// One component's random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream {
     s: [u64; 4],
@@ -115,7 +114,6 @@ impl Stream {
         mean + deviation * radius * libm::cos(2.0 * core::f64::consts::PI * self.unit())
     }
 
-    /// Shuffles in place (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);

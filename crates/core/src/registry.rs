@@ -316,6 +316,7 @@ pub struct Place {
 }
 
 /// The parameters of one place, as a scenario handles them: a kind, and that kind's keys.
+#[warn(missing_docs)]
 pub trait Choice: Clone + Default {
     /// The place, with all its kinds.
     fn place() -> &'static Place;

@@ -55,7 +55,6 @@ impl Wake for () {
 pub struct Doorbells<W, M = Box<[AtomicU32]>> {
     words: M,
     queues: usize,
-    /// A power of two.
     places: usize,
     wake: W,
 }
@@ -103,7 +102,6 @@ impl<W: Wake, M: AsRef<[AtomicU32]>> Doorbells<W, M> {
         let (queues, places) = (queues as usize, (queues as usize).next_power_of_two());
         Doorbells { words, queues, places, wake }
     }
-    /// The waker of the consumer.
     pub fn waker(&self) -> &W {
         &self.wake
     }

@@ -23,7 +23,6 @@ use std::path::PathBuf;
 
 pub use told::{Fate, Told};
 
-/// The result of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// Names and texts of the files; the scenario is the first.
@@ -47,34 +46,19 @@ impl Imported {
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has an impossible value.
     #[error("{file}:{line}: {message}")]
     Wrong {
         /// Its name as it was given.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// The problem there.
         message: String,
     },
-    /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Unread {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Unread { path: PathBuf, source: std::io::Error },
     /// A file that another one names is nowhere.
     #[error("{file}:{line}: there is no file {named:?}, from here or from a folder above {file}")]
-    Missing {
-        /// The file that names it.
-        file: String,
-        /// Where.
-        line: usize,
-        /// The name.
-        named: String,
-    },
+    Missing { file: String, line: usize, named: String },
 }
 
 /// The result of a file, or why there is none.

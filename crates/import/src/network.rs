@@ -22,11 +22,9 @@ pub(crate) struct Link {
     pub delay: Time,
     /// Share of the packets that it loses.
     pub loss: f64,
-    /// Where it is written.
     pub line: usize,
 }
 
-/// The network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
     /// By node: its number among hosts.
@@ -212,7 +210,6 @@ impl Network {
         )
     }
 
-    /// A line about it.
     pub fn fact(&self) -> String {
         let rates: Vec<String> = self.rates(|_| true).iter().map(Rate::to_string).collect();
         let (hosts, switches, links) = (self.hosts.len(), self.switches.len(), self.links.len());

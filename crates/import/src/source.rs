@@ -9,10 +9,8 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// A file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// As it was given.
     pub name: String,
     text: String,
 }
@@ -35,20 +33,17 @@ impl Source {
         &self.text
     }
 
-    /// Lines that have words.
     pub fn lines(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
         let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, words_of(line)));
         lines.filter(|(_, words)| !words.is_empty())
     }
 
-    /// All words, whatever their lines.
     pub fn words(&self) -> Words<'_> {
         let words =
             self.lines().flat_map(|(line, words)| words.into_iter().map(move |word| (line, word)));
         Words { source: self, words: words.collect(), at: 0 }
     }
 
-    /// The last line's number.
     pub fn end(&self) -> usize {
         self.text.lines().count().max(1)
     }
@@ -62,7 +57,6 @@ impl Source {
         Err(self.wrong(line, message))
     }
 
-    /// A whole number.
     pub fn whole(&self, (line, word): Word<'_>, what: &str) -> Result<u64> {
         word.parse()
             .map_err(|_| self.wrong(line, format!("{what}: {word:?} is not a whole number")))
@@ -92,7 +86,6 @@ fn decoded(bytes: &[u8]) -> String {
     }
 }
 
-/// Words one after the other.
 pub(crate) struct Words<'s> {
     source: &'s Source,
     words: Vec<Word<'s>>,

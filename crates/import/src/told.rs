@@ -1,6 +1,5 @@
 //! The outcome of a key of the input.
 
-/// Its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is honoured: what it has become.
@@ -17,14 +16,11 @@ pub enum Fate {
     LeftOut(String),
 }
 
-/// A key with its fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// `config.txt:12`.
     pub place: String,
-    /// As it is written there.
     pub text: String,
-    /// The outcome of it.
     pub fate: Fate,
 }
 

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 /// How long the client tries to reach a server that may still be starting.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The key that all clients store and ask for.
 const KEY: &str = "millpond";
@@ -33,20 +32,15 @@ pub enum Request {
     RedisSet,
 }
 
-/// A client's task.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// The request.
     pub request: Request,
-    /// The server.
     pub server: SocketAddr,
-    /// Connections.
     pub connections: usize,
     /// The value's size in bytes.
     pub size: usize,
     /// Time between two requests of a connection; `None`: as fast as the server answers.
     pub period: Option<Duration>,
-    /// How long it asks.
     pub lasts: Duration,
 }
 

@@ -16,19 +16,19 @@ use millpond_sim::labels::LabelPlan;
 use millpond_sim::{convergence, failing};
 use std::collections::VecDeque;
 
-/// One change.
 enum Change {
     /// A switch learns that the link at a port is up, or down.
-    Alive { switch: u32, port: u16, alive: bool },
-    /// A switch has other routes.
+    Alive {
+        switch: u32,
+        port: u16,
+        alive: bool,
+    },
     Routes(u32, Routes),
     /// The controller has given hosts other labels.
     Labels,
 }
 
-/// The changes of a plan.
 pub struct Changes {
-    /// In the order of time.
     due: VecDeque<(Time, Change)>,
     labels: Option<LabelPlan>,
 }
@@ -77,7 +77,6 @@ impl Changes {
         self.due.front().map(|(at, _)| *at)
     }
 
-    /// Makes the next one.
     pub fn make(&mut self, fabric: &mut Fabric, hosts: &mut [Host]) {
         let Some((at, change)) = self.due.pop_front() else { return };
         match change {

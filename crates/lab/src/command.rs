@@ -16,7 +16,6 @@ const BUILTINS: [&str; 44] = [
     "if", "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift",
     "source", "test", "then", "time", "times", "trap", "true", "ulimit", "until", "while",
 ];
-/// Further builtins, seldom first.
 const SELDOM: [&str; 6] = ["type", "umask", "unalias", "unset", "wait", "let"];
 
 /// Packages of usual programs that have another name.

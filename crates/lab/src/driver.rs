@@ -35,21 +35,17 @@ const PATIENCE: Time = Time::from_ms(20);
 /// State that the thread shares with its lab.
 #[derive(Default)]
 pub struct Shared {
-    /// Ask it to end.
     pub stop: AtomicBool,
     /// Packet-hops so far.
     pub hops: AtomicU64,
 }
 
-/// A request to the thread.
 pub enum Order {
     /// Forget what it has counted of lateness.
     Measure,
-    /// Record, too.
     Record(Box<Recorder>),
 }
 
-/// The thread's own.
 struct Driver {
     state: State,
     shared: Arc<Shared>,

@@ -1,6 +1,5 @@
 //! Reasons why a lab cannot run.
 
-/// Why a lab cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A key of the scenario asks for something that kernel TCP or this world lacks.
@@ -14,7 +13,6 @@ pub enum Error {
     /// A namespace, a mount or a process cannot be made.
     #[error(transparent)]
     World(#[from] millpond_worlds::Error),
-    /// A port cannot be made.
     #[error(transparent)]
     Port(#[from] millpond_linux::dataplane::port::Error),
     /// The kernel refuses limits, or the project's congestion control.
@@ -22,12 +20,7 @@ pub enum Error {
     Limit(#[from] millpond_linux::limit::Error),
     /// A system call of the lab's own failed.
     #[error("{what}: {source}")]
-    System {
-        /// The operation that failed.
-        what: String,
-        /// Why that failed.
-        source: std::io::Error,
-    },
+    System { what: String, source: std::io::Error },
 }
 
 impl Error {

@@ -53,7 +53,6 @@ const DELTA: Time = Time::from_us(50);
 /// A host as the fabric has it.
 pub struct Host {
     hosts: u32,
-    /// Its TAP.
     pub slot: Slot,
     nic: Nic,
     edge: Edge,
@@ -74,7 +73,6 @@ fn shim(plan: &Plan) -> Option<Shim> {
     }))
 }
 
-/// The stages of a host.
 fn stages(plan: &Plan, labels: Option<&LabelPlan>, host: u32) -> Stages {
     let rate = plan.topology.links[host as usize].rate;
     let classes = plan.traffic.classes.len() as u16;

@@ -34,7 +34,6 @@ pub const PROBE_TIMER: Time = Time::from_ms(200);
 
 const PS_PER_MS: u64 = 1_000_000_000;
 
-/// The differences between kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// The world whose hosts have it, as messages name it.

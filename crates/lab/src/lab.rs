@@ -39,7 +39,6 @@ pub struct Lab {
 /// open meanwhile.
 const LEAD: Time = Time::from_ms(100);
 
-/// Of this process, by number.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel's name of a transport. The project's own is registered under a name of this lab, so
@@ -92,11 +91,9 @@ impl Lab {
     pub fn world(&self) -> &World {
         &self.places.world
     }
-    /// Returns the namespaces, by host.
     pub fn namespaces(&self) -> &[Namespace] {
         &self.places.namespaces
     }
-    /// The address of a host.
     pub fn address(&self, host: u32) -> Ipv4Addr {
         address::ip(host)
     }

@@ -7,9 +7,7 @@ use millpond_core::Time;
 /// Quantiles of a histogram of delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
-    /// Number of delays.
     pub count: u64,
-    /// Half are below.
     pub p50: Time,
     /// 99 of 100 are below.
     pub p99: Time,
@@ -59,19 +57,16 @@ fn upper(bucket: usize) -> u64 {
 }
 
 impl Lateness {
-    /// Counts a delay.
     pub fn add(&mut self, late: Time) {
         self.buckets[bucket(late.as_ps() / 1000)] += 1;
         self.count += 1;
         self.max = self.max.max(late);
     }
 
-    /// Number of delays.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest delay.
     pub fn max(&self) -> Time {
         self.max
     }

@@ -29,7 +29,6 @@ use std::path::{Path, PathBuf};
 /// The limits of a lab that is up.
 pub struct Limits {
     bpffs: PathBuf,
-    /// For the load's sockets.
     pub cgroups: Vec<Cgroup>,
 }
 

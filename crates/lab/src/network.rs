@@ -26,9 +26,7 @@ use millpond_sim::jitter::jitter;
 pub struct Uplink {
     /// The line of the switch port at the other end.
     pub line: u32,
-    /// The link's rate.
     pub rate: LinkRate,
-    /// The link's propagation delay.
     pub delay: Time,
     /// When it fails, on the way to the switch.
     pub outages: Outages,
@@ -80,7 +78,6 @@ fn nodes(plan: &Plan) -> Vec<Switch> {
     nodes.into_iter().map(|node| node.switch).collect()
 }
 
-/// The fabric of a plan.
 pub fn fabric(plan: &Plan) -> Fabric {
     let topology = &plan.topology;
     let hosts = (0..topology.hosts).map(|host| (mac(host), host));

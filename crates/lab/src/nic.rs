@@ -106,7 +106,6 @@ impl Nic {
 
 /// The NIC as what carries an edge's packets.
 pub struct Carry<'a> {
-    /// The NIC.
     pub nic: &'a mut Nic,
     /// The fabric that its link leads to.
     pub fabric: &'a mut Fabric,

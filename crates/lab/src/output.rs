@@ -16,7 +16,6 @@ const QUOTED: usize = 160;
 /// The two streams, as file names have them.
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 
-/// Takes what programs write.
 pub trait Sink {
     /// Takes bytes of a program's `stdout` or `stderr`. The first call of each stream comes when
     /// the program starts, and has none.
@@ -25,7 +24,6 @@ pub trait Sink {
     fn response(&mut self, class: &str, time: Time);
 }
 
-/// One program's output.
 pub struct Output<'a> {
     plan: &'a ProgramPlan,
     /// By stream: bytes written.
@@ -33,7 +31,6 @@ pub struct Output<'a> {
     dropped: u64,
     /// The last bytes of standard error.
     tail: Vec<u8>,
-    /// Of its standard output.
     responses: Responses,
 }
 
@@ -44,7 +41,6 @@ impl<'a> Output<'a> {
         Output { plan, written: [0; 2], dropped: 0, tail, responses }
     }
 
-    /// The program starts.
     pub fn begin(&self, sink: &mut dyn Sink) {
         STREAMS.iter().for_each(|stream| sink.output(&self.plan.name, stream, &[]));
     }

@@ -18,9 +18,7 @@ const QUEUE: u32 = 20_000;
 
 /// A plan's namespaces, by host, and the ports to them.
 pub struct Places {
-    /// Owns all of it.
     pub world: World,
-    /// By host.
     pub namespaces: Vec<Namespace>,
 }
 

@@ -29,7 +29,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// From SIGKILL until output that is still to come is given up.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -39,11 +38,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Where programs run, and from when.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Whose programs.
     pub plan: &'a Plan,
-    /// By host.
     pub namespaces: &'a [Namespace],
-    /// The beginning of time.
     pub began: Instant,
     /// Programs are in their host's, if it has one for all of its traffic.
     pub cgroups: &'a [Cgroup],
@@ -51,12 +47,10 @@ pub struct Settings<'a> {
     pub folder: &'a Path,
 }
 
-/// Exits of programs.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
     /// In the order of the scenario.
     pub programs: Vec<Program>,
-    /// Failures, a sentence each.
     pub warnings: Vec<String>,
     /// Whether `stop` came before the exit of a program that the run awaits.
     pub interrupted: bool,
@@ -69,7 +63,6 @@ pub struct Ending {
     pub exit: Option<u32>,
     /// Whether SIGTERM came before its exit.
     pub is_ended: bool,
-    /// Whether SIGKILL did.
     pub is_killed: bool,
 }
 
@@ -102,10 +95,8 @@ fn status_of(exit: &WaitIdStatus) -> u32 {
     code.or(exit.terminating_signal()).unwrap_or(0).cast_unsigned()
 }
 
-/// A program that has started.
 struct Started {
     child: Child,
-    /// Its process, and its group.
     pid: Pid,
     /// By stream; `None`: at its end.
     pipes: [Option<OwnedFd>; 2],
@@ -143,7 +134,6 @@ impl Drop for Started {
 enum State {
     Waiting,
     Started(Started),
-    /// It could not be started.
     Failed(io::Error),
 }
 
@@ -277,7 +267,6 @@ impl Programs<'_> {
 }
 
 impl One<'_> {
-    /// Reads its pipes once each.
     fn read(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
         let State::Started(started) = &mut self.state else { return };
         for (stream, pipe) in started.pipes.iter_mut().enumerate() {

@@ -22,20 +22,17 @@ use std::time::{Duration, Instant};
 
 /// Memory that records may take while they wait for the reader.
 const WAITING_MAX: usize = 64 << 20;
-/// The shortest span of time.
 const INSTANT: Time = Time::from_ps(1);
 
 /// Something that was recorded. Times are since the beginning of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A sample of a queue.
     Queue(QueueRecord),
     /// A packet at one of the plan's taps.
     Packet(PacketRecord),
 }
 
 impl Record {
-    /// The memory that it takes.
     fn bytes(&self) -> usize {
         let frame = match self {
             Record::Queue(_) => None,
@@ -68,14 +65,11 @@ impl Records {
     }
 }
 
-/// The thread's side.
 pub struct Recorder {
     /// The beginning and the end of the plan, by the thread's clock.
     span: [Time; 2],
     queues: QueueSampler,
-    /// Hosts whose NICs are sampled.
     nics: Vec<u32>,
-    /// By tap.
     ends: Vec<LinkEnd>,
     snaplen: usize,
     batch: Vec<Record>,
@@ -190,7 +184,6 @@ impl Recorder {
     }
 }
 
-/// The recorders of a lab.
 #[derive(Default)]
 pub struct Recorders {
     all: Vec<Recorder>,
@@ -199,7 +192,6 @@ pub struct Recorders {
 }
 
 impl Recorders {
-    /// Adds one.
     pub fn add(&mut self, recorder: Recorder, fabric: &mut Fabric, hosts: &mut [Host]) {
         self.all.push(recorder);
         self.watch(fabric, hosts);

@@ -7,7 +7,6 @@ use millpond_core::Time;
 /// The longest line that can be a number.
 const LINE: usize = 64;
 
-/// Reads one program's output.
 #[derive(Clone, Debug, Default)]
 pub struct Responses {
     /// The line that has not ended yet; its first bytes.

@@ -47,29 +47,21 @@ pub struct Counted {
     pub retransmitted: u64,
     /// Packets put on links by switches and hosts.
     pub hops: u64,
-    /// Counters of the hosts' mechanisms.
     pub mechanisms: Counters,
     /// Packets marked.
     pub marked: u64,
     /// Packets deflected.
     pub deflected: u64,
-    /// Delivery against schedule.
     pub late: Quantiles,
     /// From one look at the hosts' ports to the next, while there was traffic.
     pub round: Quantiles,
 }
 
-/// The network of a plan.
 pub struct State {
-    /// Switches and links.
     pub fabric: Fabric,
-    /// By number.
     pub hosts: Vec<Host>,
-    /// The changes to come.
     pub changes: Changes,
-    /// Where frames are.
     pub buffers: Buffers,
-    /// The observer.
     pub recorders: Recorders,
     /// Packets that have left the fabric, and their bytes.
     delivered: [u64; 2],

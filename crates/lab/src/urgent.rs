@@ -19,12 +19,10 @@ pub fn is_apart() -> bool {
     IS_APART.get()
 }
 
-/// A thread of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Moves packets.
     Fabric,
-    /// Makes traffic.
     Load,
     /// Starts programs, which inherit its cores.
     Programs,

@@ -27,7 +27,6 @@ use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, spawn_blocking, yield_now};
 use tokio::time::{sleep, timeout};
 
-/// Connections at a time.
 const CLIENTS: usize = 64;
 /// How long one may take, and how long its request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,7 +48,6 @@ struct Pages {
 
 /// A connection that is being served.
 struct Client {
-    /// Whether its request has come.
     has_asked: Arc<AtomicBool>,
     task: AbortHandle,
 }
@@ -183,7 +181,6 @@ fn make_room(clients: &mut VecDeque<Client>) {
     }
 }
 
-/// One request, and its answer.
 async fn converse(
     stream: TcpStream,
     pages: Arc<Mutex<Pages>>,

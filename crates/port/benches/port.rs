@@ -9,7 +9,6 @@
 //! else it looks at all of them. One thread does both ends, so the figure is what a frame costs.
 //!
 //! Medians; no test, and no ratio that fails.
-#![allow(missing_docs)]
 
 use millpond_port::channel::{self, Parts};
 use millpond_port::host::{Host, Next};

@@ -37,7 +37,6 @@ pub(crate) struct Attached {
     transmit: Vec<ring::Producer<Words<AtomicU64>>>,
     bells: Doorbells<Waker, Words<AtomicU32>>,
     transmit_buffers: Area,
-    /// Transmit buffers that are free.
     free: Vec<u32>,
     /// By transmit buffer: the flow that has it, if it is posted.
     owner: Vec<Option<u32>>,

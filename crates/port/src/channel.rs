@@ -25,7 +25,6 @@ const FDS: usize = 4;
 /// The file descriptors that go with a welcome.
 #[derive(Debug)]
 pub struct Parts<T> {
-    /// The memory's file.
     pub memory: T,
     /// The pipe that wakes the switch.
     pub switch: T,
@@ -51,11 +50,9 @@ impl Wake for Waker {
 pub struct Sleeper(pub OwnedFd);
 
 impl Sleeper {
-    /// Takes what woke it.
     pub fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 64]);
     }
-    /// To wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -46,7 +46,6 @@ pub enum Next {
     Bad,
     /// Nothing yet; there may be more.
     Again,
-    /// Nothing.
     Nothing,
 }
 
@@ -57,11 +56,9 @@ struct Turn {
     left: u32,
 }
 
-/// The switch's end.
 #[derive(Debug)]
 pub struct Host {
     sizes: Sizes,
-    /// The flows' rings.
     transmit: Vec<ring::Consumer<Words<AtomicU64>>>,
     bells: Doorbells<(), Words<AtomicU32>>,
     consumer: Consumer,
@@ -73,7 +70,6 @@ pub struct Host {
     received: ring::Producer<Words<AtomicU64>>,
     received_bell: Doorbells<Waker, Words<AtomicU32>>,
     receive_buffers: Area,
-    /// Free receive buffers.
     free: Vec<u32>,
     /// By receive buffer: whether the application has it.
     is_lent: Vec<bool>,
@@ -302,7 +298,6 @@ impl Host {
             self.resumed.push_back(flow);
         }
     }
-    /// Flows that are paused.
     pub fn paused(&self) -> usize {
         self.is_paused.iter().filter(|paused| **paused).count()
     }
@@ -312,7 +307,6 @@ impl Host {
     pub fn may_sleep(&self) -> bool {
         self.turn.is_none() && self.resumed.is_empty() && self.consumer.may_sleep(&self.bells)
     }
-    /// The switch is awake.
     pub fn awake(&self) {
         self.consumer.awake(&self.bells);
     }
@@ -320,7 +314,6 @@ impl Host {
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.sleeper.fd()
     }
-    /// Takes what woke it.
     pub fn clear(&self) {
         self.sleeper.clear();
     }

@@ -41,7 +41,6 @@ mod tests;
 mod sync {
     pub use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Words of a cache line.
     pub const LINE: usize = 8;
 }
 
@@ -50,15 +49,8 @@ pub use port::Port;
 /// Why a port cannot be attached to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No switch listens there.
     #[error("no switch is at {path}: {reason}")]
-    Absent {
-        /// Where.
-        path: String,
-        /// The system's error.
-        reason: String,
-    },
-    /// Another application has it.
+    Absent { path: String, reason: String },
     #[error("another application is attached to this port")]
     Busy,
     /// The switch does not let this user.
@@ -67,14 +59,8 @@ pub enum Error {
     /// The answer there is not understood.
     #[error("{0}")]
     Protocol(String),
-    /// The system refused.
     #[error("{what}: {reason}")]
-    System {
-        /// The attempted action.
-        what: &'static str,
-        /// The system's error.
-        reason: String,
-    },
+    System { what: &'static str, reason: String },
 }
 
 /// Why a frame was not sent.
@@ -87,7 +73,6 @@ pub enum Unsent {
     /// It is longer than a buffer.
     #[error("the frame is longer than the port takes")]
     TooLong,
-    /// The port has fewer flows.
     #[error("the port has no such flow")]
     NoSuchFlow,
 }

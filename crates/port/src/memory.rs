@@ -102,12 +102,10 @@ impl Drop for Memory {
     }
 }
 
-/// Atomics in shared memory.
 #[derive(Clone, Debug)]
 pub struct Words<A> {
     first: NonNull<A>,
     count: usize,
-    /// Keeps the mapping.
     memory: Arc<Memory>,
 }
 
@@ -132,7 +130,6 @@ impl<A> AsRef<[A]> for Words<A> {
 pub struct Area {
     first: NonNull<u8>,
     length: usize,
-    /// Keeps the mapping.
     memory: Arc<Memory>,
 }
 

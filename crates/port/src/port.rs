@@ -35,7 +35,6 @@ enum State {
     Away,
 }
 
-/// A port of a switch.
 #[derive(Debug)]
 pub struct Port {
     path: PathBuf,
@@ -157,7 +156,6 @@ impl Port {
     pub fn flows(&self) -> u32 {
         self.sizes(|sizes| sizes.flows)
     }
-    /// The longest frame.
     pub fn frame_max(&self) -> usize {
         self.sizes(|sizes| sizes.buffer_bytes.min(u16::MAX.into())) as usize
     }
@@ -212,7 +210,6 @@ impl Port {
         let _ = poll(fds, Some(&timespec(timeout)));
     }
 
-    /// Nothing was to be had.
     #[inline]
     fn idle(&mut self) {
         self.idle_calls += 1;
@@ -254,7 +251,6 @@ impl Port {
         }
     }
 
-    /// Connects to the switch.
     fn call(&self) -> Result<OwnedFd, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
@@ -268,7 +264,6 @@ impl Port {
         Ok(socket)
     }
 
-    /// Reads the switch's hello.
     fn meet(&mut self, socket: OwnedFd) -> Result<(), Error> {
         let (sizes, parts) = match channel::receive(&socket).map_err(Error::Protocol)? {
             Some((Hello::Welcome(sizes), Some(parts))) => (sizes, parts),

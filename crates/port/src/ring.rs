@@ -23,7 +23,6 @@ pub const fn words(places: usize) -> usize {
     PLACES + places
 }
 
-/// The side that writes.
 #[derive(Debug)]
 pub struct Producer<M> {
     words: M,
@@ -33,7 +32,6 @@ pub struct Producer<M> {
     head: u64,
 }
 
-/// The side that reads.
 #[derive(Debug)]
 pub struct Consumer<M> {
     words: M,
@@ -88,7 +86,6 @@ impl<M: AsRef<[AtomicU64]>> Producer<M> {
         self.push(word);
         self.head = self.tail;
     }
-    /// Shows what was written.
     #[inline]
     pub fn publish(&self) {
         self.words.as_ref()[TAIL].store(self.tail, Release);

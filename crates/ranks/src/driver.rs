@@ -7,7 +7,6 @@ use millpond_core::Time;
 /// A message from one rank to another. Carriers look at its bytes alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// How much.
     pub bytes: u64,
     /// Of a collective within a program, the division of ranks, from 1; else 0.
     pub call: u32,
@@ -24,7 +23,6 @@ pub struct Message {
 /// A rank's part of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Which round.
     pub round: u32,
     /// When the rank began it, with its computation.
     pub began: Time,
@@ -32,7 +30,6 @@ pub struct Span {
     pub ready: Time,
     /// When all messages for it were there.
     pub ended: Time,
-    /// How long it computed.
     pub computed: Time,
     /// Its first computations after it was ready, from when until when.
     pub computations: Vec<(Time, Time)>,

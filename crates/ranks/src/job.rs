@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 /// Ranks that do a collective, again and again.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Their collective.
     pub collective: Collective,
-    /// How often.
     pub rounds: u32,
     /// The time that each of them spends before a round.
     pub pace: Pace,
@@ -23,11 +21,9 @@ pub struct Job {
 pub struct Pace {
     /// Pause between the end of a rank's round and its next round's compute.
     pub gap: Time,
-    /// Mean compute time.
     pub compute: Time,
     /// Standard deviation of the compute time, as a share of its mean.
     pub jitter: f64,
-    /// Ranks that are late.
     pub stragglers: BTreeSet<u32>,
     /// How late they are in each round.
     pub straggler_delay: Time,

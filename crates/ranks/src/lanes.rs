@@ -19,7 +19,6 @@ pub(crate) trait Exit {
     fn wake(&mut self, at: Time);
 }
 
-/// A lane.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     /// The step that it waits for, computes for, or takes.
@@ -33,7 +32,6 @@ struct Lane {
 pub(crate) struct Lanes {
     rank: u32,
     lanes: Vec<Lane>,
-    /// Lanes that have steps left.
     open: u32,
     early: Early,
     computations: Computations,
@@ -47,12 +45,10 @@ impl Lanes {
         Lanes { rank, lanes, open, early, computations: Computations::of_job(collective.ranks) }
     }
 
-    /// Whether all steps are taken.
     pub fn is_over(&self) -> bool {
         self.open == 0
     }
 
-    /// Its computations.
     pub fn into_computations(self) -> Computations {
         self.computations
     }
@@ -64,7 +60,6 @@ impl Lanes {
         }
     }
 
-    /// A message has arrived.
     pub fn arrived(
         &mut self,
         now: Time,

@@ -13,11 +13,8 @@ use std::sync::Arc;
 /// The work of the ranks of a job.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A collective, over and over.
     Collective(Job),
-    /// A program each.
     Program {
-        /// The programs.
         program: Arc<Program>,
         /// The costs of messages to the ranks' cpus; the network has costs of its own.
         costs: Costs,
@@ -34,7 +31,6 @@ impl Work {
     }
 }
 
-/// A rank at its work.
 #[derive(Clone, Debug)]
 pub struct Rank {
     number: u32,
@@ -113,7 +109,6 @@ impl Rank {
         }
     }
 
-    /// The job begins.
     pub fn start(&mut self, now: Time, work: &Work, driver: &mut impl Driver) {
         self.began = now;
         match (&mut self.at, work) {

@@ -13,7 +13,6 @@ use crate::lanes::{Early, Exit, Lanes};
 use millpond_core::Time;
 use std::collections::BTreeMap;
 
-/// A rank at work.
 #[derive(Clone, Debug)]
 pub struct Worker {
     rank: u32,
@@ -57,7 +56,6 @@ impl Worker {
         Worker { rank, round: 0, lanes: None, early: BTreeMap::new(), span }
     }
 
-    /// Whether all rounds are over.
     pub fn is_done(&self, job: &Job) -> bool {
         self.round >= job.rounds
     }
@@ -67,7 +65,6 @@ impl Worker {
         self.early.is_empty()
     }
 
-    /// The job begins.
     pub fn start(&mut self, now: Time, job: &Job, driver: &mut impl Driver) {
         if !self.is_done(job) && self.begin(now, job, driver) {
             self.run(now, job, driver);
@@ -89,7 +86,6 @@ impl Worker {
         self.go_on(now, job, driver);
     }
 
-    /// A message has arrived.
     pub fn arrived(&mut self, now: Time, message: &Message, job: &Job, driver: &mut impl Driver) {
         let Message { round, lane, step, .. } = *message;
         match &mut self.lanes {

@@ -16,11 +16,9 @@ use crate::folder::Folder;
 /// A variant of a compare whose runs are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VariantRuns {
-    /// Its name.
     pub name: String,
     /// Its description in the scenario; empty without one.
     pub about: String,
-    /// The seeds that it has.
     pub seeds: Vec<u64>,
     /// Its mechanisms, each with the event that it answers.
     pub answers: Vec<(String, Reason)>,

@@ -17,16 +17,13 @@ use std::collections::BTreeSet;
 /// Cores of all applications that there may be at a host.
 const CORES_MAX: u32 = 4096;
 
-/// One application of a plan.
 #[derive(Clone, Debug)]
 pub struct ApplicationPlan {
-    /// Its name.
     pub name: String,
     /// The hosts that have it, in ascending order; `None`: all.
     pub hosts: Option<Vec<u32>>,
     /// The classes of traffic that go to it; `None`: all.
     pub classes: Option<Vec<u16>>,
-    /// The cost of its cores.
     pub costs: ApplicationCosts,
 }
 

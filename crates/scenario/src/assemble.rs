@@ -336,7 +336,6 @@ fn program_of(
     }
 }
 
-/// Reads rank programs.
 fn load_program(
     file: &mut ProgramFile,
     digest: &mut Option<String>,

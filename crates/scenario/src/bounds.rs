@@ -27,17 +27,14 @@ use std::collections::BTreeSet;
 
 /// The facts that the amounts are compared with.
 pub(crate) struct Bounds<'a> {
-    /// The amounts.
     pub s: &'a Settings,
     pub topology: &'a Topology,
     pub host: &'a HostPlan,
     /// The longest round trip of the empty network.
     pub round_trip: Time,
-    /// The end of the run.
     pub horizon: Time,
 }
 
-/// Compares them all.
 pub(crate) fn check(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
     let kinds = bounds.kinds();
     marking_order(bounds, &kinds, report);

@@ -20,9 +20,7 @@ use millpond_core::{Bytes, FlowId, HostId, Time};
 /// Records of a run beside its flows.
 #[derive(Clone, Debug, Default)]
 pub struct CapturePlan {
-    /// Samples of queues.
     pub queues: Option<QueueCapture>,
-    /// Samples of connections.
     pub connections: Option<ConnectionCapture>,
     /// Period of the samples of what has been delivered.
     pub goodput: Option<Time>,
@@ -41,7 +39,6 @@ pub struct CapturePlan {
     pub polls: bool,
 }
 
-/// Which queues are sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueCapture {
     /// From one sample to the next.
@@ -199,7 +196,6 @@ fn every(
     every
 }
 
-/// Which queues are sampled.
 fn queues(s: &Settings, topology: &Topology, report: &mut Report) -> Option<QueueCapture> {
     let path = "capture.queues.ports";
     let mut ports: Vec<End> = Vec::new();

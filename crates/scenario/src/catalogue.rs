@@ -30,11 +30,8 @@ use std::sync::LazyLock;
 pub struct KeyInfo {
     /// Its name in its table, with the group: "min-rto", "host-link.rate".
     pub name: String,
-    /// Its whole path: "transport.min-rto".
     pub path: String,
-    /// Its descriptor.
     pub key: Key,
-    /// Its default, as TOML.
     pub default: String,
 }
 
@@ -49,21 +46,15 @@ impl KeyInfo {
     }
 }
 
-/// A kind with its keys.
 #[derive(Clone, Debug)]
 pub struct KindInfo {
-    /// Its line in the registry.
     pub mechanism: Mechanism,
-    /// Its keys.
     pub keys: Vec<KeyInfo>,
 }
 
-/// A place with its kinds.
 #[derive(Clone, Debug)]
 pub struct PlaceInfo {
-    /// Its registry.
     pub place: &'static Place,
-    /// The kinds that are built.
     pub kinds: Vec<KindInfo>,
 }
 
@@ -97,14 +88,11 @@ pub(crate) fn dependences(about: &About) -> [(&'static str, Vec<&'static str>); 
     ]
 }
 
-/// A table of fixed keys.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
     /// "host"; empty for the keys outside any table.
     pub path: &'static str,
-    /// Its subject.
     pub about: &'static str,
-    /// Its keys.
     pub keys: Vec<KeyInfo>,
 }
 
@@ -150,7 +138,6 @@ pub fn places() -> Vec<PlaceInfo> {
     places
 }
 
-/// The subject of a table.
 #[derive(Deserialize)]
 struct Subject {
     path: &'static str,
@@ -170,7 +157,6 @@ pub fn tables() -> Vec<TableInfo> {
     SUBJECTS.iter().map(info).collect()
 }
 
-/// The keys of a table.
 fn table_keys(path: &str) -> Vec<KeyInfo> {
     let of = |params: &dyn Params| keys(path, params);
     match path {

@@ -29,11 +29,8 @@ use millpond_core::switch::site::Auto;
 /// A mechanism that a scenario has chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
-    /// Where: "switch.path".
     pub place: &'static str,
-    /// Which: "spray".
     pub kind: &'static str,
-    /// Its own description.
     pub about: &'static About,
     /// Of what it needs, what it can do without as its parameters are.
     pub spares: &'static [PathProperty],
@@ -228,7 +225,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of a network.
     pub fn of(topology: &Topology) -> Shape {
         let hosts = topology.host_links();
         let mut links: Vec<(u64, u64)> =
@@ -289,11 +285,8 @@ pub(crate) fn is_whole_in(half: &Half, other: &Settings) -> bool {
 /// A chosen mechanism, and the event that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Where it is chosen: "transport.importance".
     pub place: &'static str,
-    /// Which it is: "tlt".
     pub kind: &'static str,
-    /// The event.
     pub reason: Reason,
 }
 

@@ -17,54 +17,29 @@ use std::fmt;
 /// several.
 pub const PROBLEMS_TOLD: usize = 100;
 
-/// The problem.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
-    /// Not TOML.
     #[error("{0}")]
     Syntax(String),
     /// No table has such a key here.
     #[error("unknown key `{key}` in {table}")]
     UnknownKey {
-        /// The key as written.
         key: String,
         /// Where it stands: "the scenario", `[switch.marking]`.
         table: String,
     },
     /// A key of another kind, which the chosen one does not have.
     #[error("`{key}` has no effect: {place} of kind \"{kind}\" does not use it")]
-    Unused {
-        /// The key as written.
-        key: String,
-        /// The table.
-        place: String,
-        /// The kind chosen there.
-        kind: String,
-    },
+    Unused { key: String, place: String, kind: String },
     /// A value of the wrong form, with the wrong unit or out of its type's range.
     #[error("`{key}`: {message}")]
-    Value {
-        /// The whole key: "topology.leaves".
-        key: String,
-        /// Its problem.
-        message: String,
-    },
+    Value { key: String, message: String },
     /// A kind, class, distribution or variant that does not exist.
     #[error("there is no {what} \"{name}\"")]
-    Unknown {
-        /// "kind of switch.path", "variant".
-        what: String,
-        /// The name as written.
-        name: String,
-    },
+    Unknown { what: String, name: String },
     /// A key that must be there.
     #[error("{table} needs `{key}`")]
-    Missing {
-        /// The table.
-        table: String,
-        /// The key.
-        key: String,
-    },
+    Missing { table: String, key: String },
     /// Values that are each of the right form but make no network or no traffic.
     #[error("{0}")]
     Impossible(String),
@@ -73,7 +48,6 @@ pub enum Problem {
     File {
         /// Its name, with the line where there is one.
         file: String,
-        /// Why.
         reason: String,
     },
 }
@@ -106,13 +80,10 @@ impl Problem {
     }
 }
 
-/// One problem with its place.
 #[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
 #[error("{problem}")]
 pub struct ScenarioError {
-    /// The problem.
     pub problem: Problem,
-    /// How to repair it.
     #[help]
     pub help: Option<String>,
     /// The file's name, or "--set" for an override.
@@ -180,7 +151,6 @@ impl ScenarioError {
 pub struct Errors {
     /// In the order of their places; the first [`PROBLEMS_TOLD`].
     pub errors: Vec<ScenarioError>,
-    /// How many there are beside.
     pub more: usize,
 }
 
@@ -241,7 +211,6 @@ impl Report {
     pub fn impossible(&mut self, span: Span, text: impl Into<String>) {
         self.add(span, Problem::Impossible(text.into()));
     }
-    /// The same with a repair.
     pub fn clash(&mut self, span: Span, text: impl Into<String>, help: impl Into<String>) {
         self.help(span, Problem::Impossible(text.into()), help);
     }

@@ -37,16 +37,12 @@ pub(crate) struct Files {
     /// A list is checked against the number of hosts.
     flows: Contents<u32, FlowTable>,
     graphs: Contents<(), EdgeList>,
-    /// By their form.
     programs: Contents<ProgramForm, Program>,
 }
 
-/// The form of rank programs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProgramForm {
-    /// GOAL, text or binary.
     Goal,
-    /// SimAI's layers, so often.
     Simai(u32),
     /// Chakra's traces, with the file of their process groups.
     Chakra(Option<String>),
@@ -73,7 +69,6 @@ impl FilesAt<'_> {
         unchanged(path, expected, self.once(&self.files.flows, path, hosts, parse))
     }
 
-    /// A network.
     pub fn graph(&self, path: &str) -> Result<Arc<EdgeList>, Problem> {
         let parse = |text: &str| EdgeList::parse(text).map_err(|message| (None, message));
         self.once(&self.files.graphs, path, (), parse).map(|(list, _)| list)

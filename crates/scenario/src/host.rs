@@ -103,7 +103,6 @@ pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
     payload + HEADER_BYTES as u64 + frame_overhead as u64
 }
 
-/// A host.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// IP bytes of the largest packet.
@@ -117,13 +116,10 @@ pub struct HostPlan {
     pub stack_delay: Time,
     /// World virtual: each host's kernel, if not the usual one.
     pub kernel: Option<String>,
-    /// World virtual: each kernel's memory.
     pub memory: Bytes,
     /// World virtual: which hosts are Linux kernels, and not modelled; `None`: all are.
     pub stacks: Option<Arc<Stacks>>,
-    /// The NIC's transmit queue.
     pub nic: NicPlan,
-    /// The choices at its places.
     pub choices: HostChoices,
     /// The cost of receiving for its core; `None`: nothing.
     pub receive_cpu: Option<ReceiveCpuParams>,
@@ -155,12 +151,10 @@ impl HostPlan {
     }
 }
 
-/// A host's NIC.
 #[derive(Clone, Debug)]
 pub struct NicPlan {
     /// The buffer there; `None`: as much as the transport sends.
     pub buffer: Option<BufferParams>,
-    /// How it marks.
     pub marking: MarkingParams,
     /// The bytes that one flow may have waiting; `None`: no limit.
     pub per_flow_limit: Option<Bytes>,

@@ -53,23 +53,18 @@ const WAYS_MAX: usize = 1 << 16;
 /// flow between them asks, once for all pairs that are alike, and kept.
 #[derive(Debug, Default)]
 pub struct IdealTimes {
-    /// By pair of leaves.
     ways: Mutex<BTreeMap<(u32, u32), Arc<Ways>>>,
 }
 
 /// The hosts of a connection and its class.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
-    /// The traffic's number.
     pub class: u16,
-    /// The host that sends.
     pub src: u32,
-    /// The host that receives.
     pub dst: u32,
 }
 
 impl Ends {
-    /// The other direction.
     fn back(self) -> Ends {
         Ends { src: self.dst, dst: self.src, ..self }
     }
@@ -82,7 +77,6 @@ struct Train {
     packets: u64,
     /// Size of all but the last.
     full: u64,
-    /// Size of the last.
     last: u64,
     /// Where packets may be cut anywhere: how many full ones come first, at least one.
     sure: Option<u64>,
@@ -314,7 +308,6 @@ impl IdealTimes {
         sent.passed(bytes).max(received.passed(bytes)).max(fastest(&least))
     }
 
-    /// From one NIC to another.
     fn between(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
         let topology = &plan.topology;
         let hop =

@@ -19,10 +19,8 @@ use millpond_core::limit::{Direction, Form, LimitParams, RATES, Settings as Inte
 use millpond_core::{Bytes, Rate};
 use std::collections::{BTreeSet, HashMap};
 
-/// One limit of a plan.
 #[derive(Clone, Debug)]
 pub struct LimitPlan {
-    /// Its name.
     pub name: String,
     /// The mechanism that it decides with.
     pub kind: LimitKind,
@@ -30,9 +28,7 @@ pub struct LimitPlan {
     pub hosts: Vec<u32>,
     /// The classes of traffic that belong to it; `None`: all.
     pub classes: Option<Vec<u16>>,
-    /// Whether it sees what leaves.
     pub egress: bool,
-    /// Whether it sees what arrives.
     pub ingress: bool,
     /// On what arrives it only marks.
     pub ingress_marks_only: bool,
@@ -42,7 +38,6 @@ pub struct LimitPlan {
 }
 
 impl LimitPlan {
-    /// The rate.
     pub fn rate(&self) -> Rate {
         match &self.kind {
             LimitKind::Nrm(p) => p.rate,
@@ -50,7 +45,6 @@ impl LimitPlan {
         }
     }
 
-    /// Its integers for one direction.
     pub fn integers(&self, ingress: bool) -> Integers {
         match &self.kind {
             LimitKind::Nrm(p) => {

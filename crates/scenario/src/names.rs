@@ -18,14 +18,12 @@ pub(crate) struct Name {
     /// Where somebody would write it as a kind; empty: it is no kind.
     #[serde(default)]
     pub place: String,
-    /// The text to write instead.
     pub advice: String,
     /// The text that `explain` goes on with; empty: nothing.
     #[serde(default)]
     pub see: String,
 }
 
-/// All of them.
 pub(crate) static NAMES: LazyLock<Vec<Name>> =
     LazyLock::new(|| built_in("names.toml", include_str!("names.toml")));
 

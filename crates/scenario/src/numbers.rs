@@ -20,7 +20,6 @@ fn numbers() -> impl Iterator<Item = (std::str::Split<'static, char>, &'static s
 const STATISTICS: [&str; 10] =
     ["count", "mean", "p50", "p90", "p95", "p99", "p999", "max", "unfinished", "completed"];
 
-/// All names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     numbers().flat_map(|(names, ..)| names)
 }

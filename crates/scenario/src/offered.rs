@@ -9,7 +9,6 @@ use crate::traffic::{Load, Pairing};
 use millpond_core::Rate;
 use std::fmt;
 
-/// A share of links' capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// Of all links together, each direction.

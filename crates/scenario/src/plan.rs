@@ -33,14 +33,11 @@ use millpond_core::{Bytes, Rate, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The scenario's name.
     pub name: String,
     /// The scenario's own description, a sentence or two; empty without one.
     pub about: String,
-    /// The same of the variant.
     pub variant_about: String,
     /// The mechanisms that answer an event.
     pub answers: Vec<Answer>,
@@ -54,36 +51,28 @@ pub struct Plan {
     pub until_complete: bool,
     /// Flows that start before it carry load but are not counted.
     pub warm_up: Time,
-    /// Flows below this are mice.
     pub mice: Bytes,
-    /// Flows above this are elephants.
     pub elephants: Bytes,
     /// By which sizes slowdown is reported.
     pub size_bins: SizeBins,
     /// The numbers that comparisons show; empty: those that suit the traffic.
     pub shows: Vec<String>,
-    /// Hosts, switches, links and routes.
     pub topology: Arc<Topology>,
     /// The longest time from a full packet's departure to the arrival of an answer without payload,
     /// in the empty network.
     pub round_trip: Time,
-    /// How hosts send and receive.
     pub host: HostPlan,
     /// How switches treat packets.
     pub switch: SwitchChoices,
-    /// The transport's common parameters.
     pub transport: TransportParams,
     /// Which transport, with its own parameters.
     pub transport_kind: TransportKind,
-    /// The choices at its places.
     pub transport_choices: TransportChoices,
     /// The parameters that all queue pairs have in common.
     pub rdma: RdmaParams,
-    /// The choices at their places.
     pub rdma_choices: RdmaChoices,
     /// How the edge treats packets.
     pub edge: EdgeChoices,
-    /// The flows.
     pub traffic: Arc<TrafficPlan>,
     /// The applications that receive at the hosts, behind their virtual switch.
     pub applications: Vec<ApplicationPlan>,

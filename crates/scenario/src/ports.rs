@@ -22,11 +22,9 @@ use std::collections::BTreeSet;
 pub struct PortKind {
     /// "leaf", "spine", "edge", "agg"; "tier 2" where the switches of a tier have no common name.
     pub tier: String,
-    /// Their links' rate.
     pub rate: Rate,
     /// The same with their tier's number, for rules that follow them.
     pub site: PortSite,
-    /// How many there are.
     pub count: usize,
     /// The most that one can hold, all others being empty.
     pub capacity: Capacity,

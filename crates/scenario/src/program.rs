@@ -12,16 +12,12 @@ use millpond_core::Time;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// A program of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramPlan {
-    /// Names its output files.
     pub name: String,
-    /// The host that runs it.
     pub host: u32,
     /// The command as the scenario has it, with its arguments.
     pub command: String,
-    /// When it starts.
     pub start: Time,
     /// Whether the run lasts until it exits.
     pub awaits: bool,
@@ -41,10 +37,8 @@ impl ProgramPlan {
     }
 }
 
-/// A part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece<'a> {
-    /// Left as it is.
     Text(&'a str),
     /// `{address}`.
     Own,

@@ -53,7 +53,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Reads one tree.
 pub(crate) struct Reader<'r> {
     report: &'r mut Report,
     places: BTreeMap<String, Span>,
@@ -271,7 +270,6 @@ impl<'r> Reader<'r> {
         choice
     }
 
-    /// The chosen kind's own keys.
     fn keys<C: Choice>(&mut self, section: &mut Section<'_>, choice: &mut C, skip: &[&str]) {
         let mut skip = skip.to_vec();
         for (place, kind, key, other) in RIVALS {

@@ -8,7 +8,6 @@ use millpond_core::registry::Mechanism;
 use millpond_core::switch::site::AUTO;
 use std::fmt::Write;
 
-/// The whole reference.
 pub fn reference() -> String {
     let mut out = String::from(
         "# Scenario reference\n\nGenerated from the declarations by `millpond`'s own catalogue: \

@@ -64,7 +64,6 @@ fn inline<C: Choice>(choice: &C) -> String {
     text + " }"
 }
 
-/// A line each.
 impl Visit for String {
     fn choice<C: Choice>(&mut self, choice: &C) {
         let _ = writeln!(self, "{} = {}", key_of(C::place().path), inline(choice));
@@ -85,7 +84,6 @@ fn nic<C: Choice>(choice: &NicChoice<C>, without: &str) -> String {
     }
 }
 
-/// Writes the whole scenario.
 pub(crate) fn write(s: &Settings) -> String {
     let mut out = String::new();
     lines(&mut out, &pairs(&s.run));

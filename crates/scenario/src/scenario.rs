@@ -25,14 +25,12 @@ use std::sync::Arc;
 /// Longer texts are refused: places are 32-bit.
 const TEXT_MAX: usize = 256 << 20;
 
-/// A scenario file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     sources: Sources,
     /// Without the variants, so that making a plan of one costs the same however many there are.
     root: Table,
     variants: Vec<Variant>,
-    /// The variants' numbers by name.
     numbers: BTreeMap<String, usize>,
     files: Arc<Files>,
     /// The folder that relative file names are relative to.
@@ -124,7 +122,6 @@ impl Scenario {
         self.variants.iter().map(|v| v.name.as_str()).collect()
     }
 
-    /// The scenario's name.
     pub fn name(&self) -> &str {
         self.root.text("name").unwrap_or(&self.stem)
     }

@@ -25,7 +25,6 @@ static VALUES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 
 const NUMBER: &str = r"[0-9][0-9_]*(\.[0-9_]*)?";
 
-/// The schema.
 pub fn schema() -> Value {
     let mut root = table("");
     root.insert("topology".into(), kinds("topology", &Map::new()));

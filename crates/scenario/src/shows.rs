@@ -11,7 +11,6 @@ use crate::settings::Settings;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::traffic::TrafficParams;
 
-/// Numbers of the network.
 pub const NETWORK: [&str; 11] = [
     "flows.completed",
     "flows.goodput",
@@ -27,14 +26,10 @@ pub const NETWORK: [&str; 11] = [
 ];
 /// Statistics of completion times; of queries as well.
 const TIMES: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p999", "max", "completed"];
-/// Statistics of slowdowns.
 const RATIOS: &[&str] = &["p50", "p90", "p95", "p99", "p999", "max"];
-/// Statistics of calls.
 const LATENCIES: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p999", "max", "count"];
-/// Statistics of round trips.
 const ROUND_TRIPS: &[&str] = &["p50", "p90", "p95", "p99", "p999", "count"];
 
-/// Statistics of collectives.
 const COLLECTIVES: &[&str] = &["mean", "p50", "p90", "p99", "max"];
 
 type Metric = (&'static str, &'static [&'static str]);
@@ -48,7 +43,6 @@ const EXPOSED: Metric = ("exposed", COLLECTIVES);
 const BUSBW: Metric = ("busbw", &["mean"]);
 const RATIO: Metric = ("ratio", &["mean"]);
 const RTT: Metric = ("rtt", ROUND_TRIPS);
-/// All of them.
 pub(crate) const METRICS: [Metric; 10] =
     [FCT, SLOWDOWN, QCT, LATENCY, COLLECTIVE, ITERATION, EXPOSED, BUSBW, RATIO, RTT];
 
@@ -59,7 +53,6 @@ pub(crate) fn is_metric(name: &str) -> bool {
 
 /// Everything that a scenario can show.
 struct Known<'a> {
-    /// Each class with its metrics.
     classes: Vec<(&'a str, Vec<Metric>)>,
 }
 
@@ -117,7 +110,6 @@ impl<'a> Known<'a> {
         (!stats.contains(&stat)).then(|| (unknown("statistic to show", stat), help()))
     }
 
-    /// The nearest valid name.
     fn nearest(&self, name: &str) -> Option<String> {
         let of = |(class, metrics): &(&str, Vec<Metric>)| -> Vec<String> {
             let stats = metrics

@@ -11,7 +11,6 @@ const BINS_MAX: usize = 1_000;
 pub enum SizeBins {
     /// Into so many, with as many flows each as sizes allow.
     Equal(u32),
-    /// At these sizes, which ascend.
     Edges(Vec<Bytes>),
 }
 

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-/// A stretch of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// Which text.
     pub source: u32,
     /// Byte offset of its start.
     pub start: u32,
@@ -14,7 +12,6 @@ pub struct Span {
     pub end: u32,
 }
 
-/// One text with its name.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceText {
     pub name: String,
@@ -52,7 +49,6 @@ impl Sources {
         self.0.push(SourceText { name: name.into(), text: text.into() });
         (self.0.len() - 1) as u32
     }
-    /// The text of the file.
     pub fn first(&self) -> &str {
         self.0.first().map_or("", |source| &source.text)
     }

@@ -19,7 +19,6 @@ use millpond_core::switch::site::Auto;
 use millpond_core::{Bytes, Rate, Time};
 use std::collections::BTreeSet;
 
-/// Checks them.
 pub(crate) fn check(s: &Settings, report: &mut Report) {
     buffers(s, report);
     displacement(s, report);

@@ -11,12 +11,10 @@ pub fn built_in<T: Deserialize<'static>>(file: &str, text: &'static str) -> Vec<
     lists.unwrap_or_else(|error| unreachable!("{file}: {error}")).into_values().flatten().collect()
 }
 
-/// A TOML basic string.
 pub(crate) fn quote(text: &str) -> String {
     TomlStringBuilder::new(text).as_basic().to_toml_value()
 }
 
-/// A value as TOML.
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),

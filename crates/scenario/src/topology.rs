@@ -33,7 +33,6 @@ use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A network.
 #[derive(Clone, Debug)]
 pub struct Topology {
     /// How many hosts; numbered leaf by leaf.
@@ -46,7 +45,6 @@ pub struct Topology {
     /// The links, each in both directions: those of NICs first (link a is that of address a), then
     /// fabric links.
     pub links: Vec<LinkSite>,
-    /// By switch: its routes.
     pub routes: Vec<Routes>,
     /// By address: where the NIC hangs; the table that all routes share. A leaf's number is its
     /// index in `switches`.
@@ -61,7 +59,6 @@ pub struct Topology {
     pub is_regular: bool,
 }
 
-/// A switch in its place.
 #[derive(Clone, Debug)]
 pub struct SwitchSite {
     /// "leaf0", "spine3", "edge12", "agg4", "core0", "switch0".
@@ -71,45 +68,35 @@ pub struct SwitchSite {
     /// The pod (fat tree) or the leaf's own number: switches of one pod are best simulated
     /// together.
     pub pod: Option<u32>,
-    /// How many ports.
     pub ports: u16,
     /// Whether it is a joint: the middle of a link between two hosts, which takes no time.
     pub is_joint: bool,
 }
 
-/// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// A host's NIC, by its address.
     Host(u32),
-    /// A switch's port.
     Switch {
         /// Index in [`Topology::switches`].
         switch: u32,
-        /// Its port.
         port: u16,
     },
 }
 
-/// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// A host, by its number.
     Host(u32),
     /// A switch, by its index in [`Topology::switches`].
     Switch(u32),
 }
 
-/// A link, full duplex.
 #[derive(Clone, Debug)]
 pub struct LinkSite {
     /// The lower end (the host, or the switch nearer to the hosts).
     pub a: End,
-    /// The upper end.
     pub b: End,
-    /// Each way.
     pub rate: Rate,
-    /// Propagation, each way.
     pub delay: Time,
 }
 
@@ -196,7 +183,6 @@ impl Topology {
         self.attachment.hosts[address as usize].0 as u32
     }
 
-    /// How many switches have hosts.
     pub fn leaves(&self) -> u32 {
         self.switches.iter().take_while(|s| s.tier == 0).count() as u32
     }

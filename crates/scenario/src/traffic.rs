@@ -35,7 +35,6 @@ use millpond_core::random::{Stream, hash_name, mix64};
 use millpond_core::{FlowId, Time};
 use std::sync::Arc;
 
-/// All traffic of a plan.
 #[derive(Clone, Debug)]
 pub struct TrafficPlan {
     /// Class names by class number: every traffic's name first, then the classes of CSV files.
@@ -115,9 +114,7 @@ impl TrafficPlan {
 /// How long servers take from a request to its answer: a normal distribution, cut off at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thinking {
-    /// Mean.
     pub mean: Time,
-    /// Standard deviation.
     pub deviation: Time,
 }
 
@@ -135,27 +132,21 @@ impl Thinking {
     }
 }
 
-/// One traffic table.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its class number (its index).
     pub class: u16,
-    /// Its action.
     pub kind: SourceKind,
 }
 
 /// A pair of hosts that probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePair {
-    /// The asker.
     pub src: u32,
-    /// The answerer.
     pub dst: u32,
     /// When the first question is asked, from the traffic's start.
     pub phase: Time,
 }
 
-/// How a traffic goes on.
 #[derive(Clone, Debug)]
 pub enum SourceKind {
     /// All its flows are in [`TrafficPlan::arrivals`] or [`TrafficPlan::dependencies`].
@@ -167,7 +158,6 @@ pub enum SourceKind {
         size: u64,
         /// Flows of one host at a time.
         concurrency: u32,
-        /// When they start.
         start: Time,
         /// No flow starts from here on.
         stop: Time,
@@ -179,13 +169,11 @@ pub enum SourceKind {
     /// Ping-pong of a small message: each pair asks every `period`, or as soon as the last answer
     /// is there if that is later. Probes make no flows.
     Probe {
-        /// The pairs that probe.
         pairs: Vec<ProbePair>,
         /// Bytes of a question and of an answer.
         size: u64,
         /// From one question to the next.
         period: Time,
-        /// Phases count from here.
         start: Time,
         /// No question is asked from here on.
         stop: Time,
@@ -194,13 +182,11 @@ pub enum SourceKind {
     },
     /// Closed loops on persistent connections: request up, response down, again.
     Rpc {
-        /// By connection: (client, server).
         connections: Vec<(u32, u32)>,
         /// Bytes.
         request: u64,
         /// Bytes.
         response: u64,
-        /// First request.
         start: Time,
         /// No request starts from here on.
         stop: Time,
@@ -212,14 +198,11 @@ pub enum SourceKind {
     Job(Arc<JobPlan>),
 }
 
-/// One open-loop flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it starts.
     pub at: Time,
     /// The first to send: the sender, or the client of a request.
     pub src: u32,
-    /// To whom.
     pub dst: u32,
     /// Bytes that `src` sends.
     pub bytes: u64,
@@ -227,7 +210,6 @@ pub struct Arrival {
     /// and the flow is one-way. The flow's record is then the response: from the request's start to
     /// the response's last byte.
     pub response: u64,
-    /// Which class it counts for.
     pub class: u16,
     /// Its flow id; with a response the request direction has this id and the response direction
     /// the next.
@@ -243,10 +225,7 @@ pub struct Query {
     pub query: u32,
     /// The host that asks and receives.
     pub client: u32,
-    /// How many answer.
     pub degree: u32,
-    /// When.
     pub at: Time,
-    /// Which class.
     pub class: u16,
 }

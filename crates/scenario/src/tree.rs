@@ -9,15 +9,12 @@ use toml::de::{DeTable, DeValue};
 /// The writer of a value: later layers win over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layer {
-    /// The scenario itself.
     File,
-    /// The chosen variant.
     Variant,
     /// `--set`.
     Override,
 }
 
-/// A value without its place.
 #[derive(Clone, Debug)]
 pub(crate) enum Datum {
     Bool(bool),
@@ -30,14 +27,12 @@ pub(crate) enum Datum {
     Date,
 }
 
-/// A value in its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub datum: Datum,
     pub span: Span,
 }
 
-/// A key with its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub key: String,
@@ -98,7 +93,6 @@ impl Node {
             Datum::Date => Value::Null,
         }
     }
-    /// Its description, for messages.
     pub fn describe(&self) -> String {
         match &self.datum {
             Datum::Bool(b) => b.to_string(),

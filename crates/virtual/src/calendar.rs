@@ -22,7 +22,6 @@ const BOOT_WINDOW: u64 = 1_000_000;
 const BOOT_MAX: u64 = 20_000_000_000;
 /// The plan's time begins at a multiple of this.
 const ROUND: u64 = 10_000_000;
-/// The shortest span of time.
 const INSTANT: Time = Time::from_ps(1);
 /// How often hosts forget what is idle.
 const AGE: u64 = 1_000_000;
@@ -34,7 +33,6 @@ pub type Orders = Vec<(Time, u32, Vec<u8>)>;
 pub trait Steering {
     /// When it has something to order, by the plan's time.
     fn next(&mut self) -> Option<Time>;
-    /// Its time has come.
     fn on_time(&mut self, now: Time, orders: &mut Orders);
     /// An agent has sent a report.
     ///
@@ -61,7 +59,6 @@ pub trait Steering {
 
 /// Guests, the network between them, and their time.
 pub struct Calendar {
-    /// The network.
     pub state: State,
     /// The kernels, in the order of hosts.
     pub sites: Vec<Site>,
@@ -72,7 +69,6 @@ pub struct Calendar {
     window: u64,
     /// Guests that run side by side.
     parallel: usize,
-    /// Windows so far.
     pub windows: u64,
     aged: u64,
 }

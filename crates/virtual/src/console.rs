@@ -20,7 +20,6 @@ HOST COMMAND  run a shell command at a host, such as: host0 ss -ti
 go [TIME]     go on, for so long, such as: go 2ms; without a time, to the end
 quit          end the run here";
 
-/// The request of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Run(u32, &'a str),
@@ -60,24 +59,17 @@ fn read<'a>(line: &'a str, hosts: &[bool]) -> Result<Line<'a>, String> {
     }
 }
 
-/// How a world goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// With the next window.
     On,
-    /// Not at all.
     End,
 }
 
-/// A console.
 pub struct Console<'a> {
     /// By host: whether it is a kernel.
     hosts: Vec<bool>,
-    /// When the world stands next.
     at: Option<Time>,
-    /// Whether a command runs.
     runs: bool,
-    /// How many have run.
     pub commands: u64,
     input: Box<dyn BufRead + 'a>,
     output: Box<dyn Write + 'a>,
@@ -94,7 +86,6 @@ impl<'a> Console<'a> {
         Console { hosts, at: Some(at), runs: false, commands: 0, input, output }
     }
 
-    /// When the world stands next.
     pub fn next(&self) -> Option<Time> {
         self.at.filter(|_| !self.runs)
     }

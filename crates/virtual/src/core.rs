@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Worlds of this process so far.
 static WORLDS: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread on one core.
 pub struct Pinned(Option<CpuSet>);
 
 impl Pinned {

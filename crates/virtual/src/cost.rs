@@ -25,14 +25,12 @@ struct Core {
     ring: VecDeque<(Time, u64)>,
 }
 
-/// The cores of a host.
 pub struct Cores {
     costs: ReceiveCpuParams,
     all: Vec<Core>,
 }
 
 impl Cores {
-    /// Idle cores.
     pub fn new(costs: &ReceiveCpuParams) -> Cores {
         Cores { costs: costs.clone(), all: vec![Core::default(); costs.cores.max(1) as usize] }
     }

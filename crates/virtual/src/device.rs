@@ -35,7 +35,6 @@ const FEATURES: u64 =
     1 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 15 | 1 << 16 | 1 << 28 | 1 << 29 | 1 << 30 | 1 << 32;
 /// The guest's super-segments of TCP, over IPv4 and IPv6 and with ECN, which its interface cuts.
 const CUTS: u64 = 1 << 11 | 1 << 12 | 1 << 13;
-/// Super-segments for the guest.
 const MERGES: u64 = 1 << 7 | 1 << 8 | 1 << 9;
 const EVENT_INDEX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
@@ -43,7 +42,6 @@ const MERGEABLE: u64 = 1 << 15;
 /// band.
 const PROTOCOL: u64 = 1 << 3 | 1 << 5 | 1 << 9 | 1 << 14;
 
-/// Messages.
 const GET_FEATURES: u32 = 1;
 const SET_FEATURES: u32 = 2;
 const SET_MEMORY: u32 = 5;
@@ -67,10 +65,8 @@ const MESSAGE_MAX: usize = 512;
 /// A guest that does not answer within this, by the wall clock, never will.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The settings of an interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Its hardware address.
     pub mac: Mac,
     /// The most bytes of IP in a frame.
     pub mtu: u16,
@@ -80,14 +76,12 @@ pub struct Settings {
     pub merges: bool,
 }
 
-/// The guest's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Nothing that is for the world.
     Nothing,
     /// It has put something into its ring, and stands still until [`Device::answer`].
     Kick(usize),
-    /// It has ended.
     Gone,
 }
 
@@ -99,12 +93,10 @@ struct Queue {
     ring: Option<Ring>,
 }
 
-/// One interface.
 pub struct Device {
     settings: Settings,
     listener: UnixListener,
     stream: Option<UnixStream>,
-    /// Where the guest takes requests.
     requests: Option<UnixStream>,
     features: u64,
     memory: Option<Memory>,

@@ -16,7 +16,6 @@ pub enum Error {
     /// There is no kernel to run.
     #[error("{}: {reason}", path.display())]
     Kernel {
-        /// Where it was looked for.
         path: PathBuf,
         /// The missing part, and a remedy.
         reason: String,
@@ -29,9 +28,7 @@ pub enum Error {
         format!("\nthe last lines of its console:\n{console}")
     })]
     Guest {
-        /// Which.
         host: u32,
-        /// The cause.
         reason: String,
         /// The last lines of its console.
         console: String,
@@ -42,21 +39,14 @@ pub enum Error {
          fewer hosts"
     )]
     Memory {
-        /// How many.
         hosts: u32,
         /// The memory that they touch by experience.
         needed: u64,
-        /// The memory that is free.
         available: u64,
     },
     /// A system call of the world's own failed.
     #[error("{what}: {source}")]
-    System {
-        /// The operation that failed.
-        what: String,
-        /// Why that failed.
-        source: std::io::Error,
-    },
+    System { what: String, source: std::io::Error },
 }
 
 impl Error {

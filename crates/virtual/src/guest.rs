@@ -31,19 +31,15 @@ const CONSOLE: &str = "console";
 
 /// The parts and settings of a guest.
 pub struct Boot<'a> {
-    /// Its number.
     pub host: u32,
-    /// The kernel.
     pub kernel: &'a Path,
     /// The library that seeds its random numbers.
     pub seeded: &'a Path,
-    /// The initial file system.
     pub image: &'a Path,
     /// The seed of its random numbers.
     pub seed: u64,
     /// Its memory in MB; it costs what is touched.
     pub memory: u64,
-    /// Its two interfaces.
     pub devices: [Settings; 2],
 }
 
@@ -52,18 +48,14 @@ pub struct Boot<'a> {
 pub enum Stop {
     /// It has kicked an interface's ring, and stands still until that is answered.
     Kick(usize, usize),
-    /// It waits.
     Waits,
 }
 
-/// One kernel.
 pub struct Guest {
     host: u32,
     folder: PathBuf,
     process: Child,
-    /// Its clock.
     pub schedule: Schedule,
-    /// Its interfaces.
     pub devices: [Device; 2],
 }
 
@@ -130,7 +122,6 @@ impl Guest {
         }
     }
 
-    /// Runs until the guest stops.
     pub fn next(&mut self) -> Result<Stop, Error> {
         loop {
             // Interfaces first: a kick is answered before the guest can wait.

@@ -6,13 +6,11 @@
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The agent: a static program.
 pub(crate) const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 
 /// Folders that the agent mounts file systems on.
 const FOLDERS: [&str; 12] =
     ["dev", "proc", "sys", "run", "tmp", "var", "var/log", "host", "etc", "root", "bin", "usr"];
-/// Types and permissions.
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const DEVICE: u32 = 0o020_600;
@@ -20,7 +18,6 @@ const DEVICE: u32 = 0o020_600;
 const CONSOLE: (u32, u32) = (5, 1);
 const NULL: (u32, u32) = (1, 3);
 
-/// An archive as it grows.
 #[derive(Default)]
 struct Archive {
     bytes: Vec<u8>,

@@ -14,7 +14,6 @@ use std::process::{Command, Stdio};
 /// A kernel, and what it runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The program.
     pub program: PathBuf,
     /// The library that seeds its random numbers.
     pub seeded: PathBuf,
@@ -30,7 +29,6 @@ const MARKS: [(&[u8], &str); 4] = [
     // The library that seeds random numbers is loaded into it.
     (b"ld-linux", "dynamic linking (CONFIG_STATIC_LINK is on)"),
 ];
-/// A remedy.
 const SETUP: &str = "`make setup-virtual` builds one";
 
 /// The folder of the kernel that `make setup-virtual` has built.

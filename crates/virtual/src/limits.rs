@@ -93,7 +93,6 @@ fn classes(number: usize, htb: &HtbParams) -> String {
 /// The counts of limits, and their time.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// By the plan's time.
     pub at: Time,
     /// The output of `millpond limit show --json`, of each host with such a limit.
     pub texts: Vec<String>,
@@ -104,7 +103,6 @@ pub struct Reading {
 /// Counters of a class of HTB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// The number of its limit.
     pub limit: u16,
     /// Bytes that have left.
     pub bytes: u64,
@@ -128,7 +126,6 @@ impl Class {
     }
 }
 
-/// Reads what limits have counted.
 pub struct Reader<'a> {
     plan: &'a Plan,
     hosts: Vec<u32>,
@@ -139,7 +136,6 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of a plan's limits.
     pub fn new(plan: &'a Plan) -> Reader<'a> {
         let hosts = (0..plan.topology.hosts).filter(|host| own(plan, *host).is_some()).collect();
         Reader { plan, hosts, readings: [None, None], asked: None }
@@ -151,7 +147,6 @@ impl<'a> Reader<'a> {
         is_due.then_some(self.plan.warm_up)
     }
 
-    /// Asks for the first reading.
     pub fn on_time(&mut self, now: Time, orders: &mut Orders) {
         if self.next().is_some_and(|at| at <= now) {
             self.ask(0, now, orders);

@@ -75,7 +75,6 @@ impl Collected {
     }
 }
 
-/// A plan's modelled hosts.
 pub struct Modelled<'a> {
     beside: Beside<'a, Collected>,
     /// By switch: the line of its first port.
@@ -99,7 +98,6 @@ impl<'a> Modelled<'a> {
         Modelled { beside, first, horizon: plan.horizon, sent: 0 }
     }
 
-    /// When something is due here.
     pub fn next(&mut self) -> Option<Time> {
         self.beside.next_time().filter(|at| *at < self.horizon)
     }
@@ -129,7 +127,6 @@ impl<'a> Modelled<'a> {
         }
     }
 
-    /// Their run ends here.
     pub fn stop(&mut self) {
         self.horizon = Time::ZERO;
     }

@@ -31,7 +31,6 @@ struct One<'a> {
     output: Output<'a>,
 }
 
-/// All of a plan's.
 pub struct Programs<'a> {
     all: Vec<One<'a>>,
     /// When the next signal is due, once the run is to end.
@@ -39,7 +38,6 @@ pub struct Programs<'a> {
 }
 
 impl<'a> Programs<'a> {
-    /// Before any has started.
     pub fn new(plan: &'a Plan) -> Programs<'a> {
         let one = |plan| One {
             plan,
@@ -61,7 +59,6 @@ impl<'a> Programs<'a> {
         !self.all.iter().any(runs) || self.signals == Some((Time::MAX, 0))
     }
 
-    /// When something is due.
     pub fn next(&self) -> Option<Time> {
         if let Some((at, _)) = self.signals {
             return Some(at).filter(|at| *at < Time::MAX);
@@ -113,14 +110,12 @@ impl<'a> Programs<'a> {
         self.signals = Some((now.saturating_add(GRACE), next));
     }
 
-    /// A program has written something.
     pub fn wrote(&mut self, program: u16, stream: u8, bytes: &[u8], sink: &mut dyn Sink) {
         if let Some(one) = self.all.get_mut(usize::from(program)) {
             one.output.take(usize::from(stream == 2), bytes, sink);
         }
     }
 
-    /// A program has exited.
     pub fn exited(&mut self, program: u16, status: u32) {
         if let Some(one) = self.all.get_mut(usize::from(program)) {
             one.ending.exit = Some(status);

@@ -35,7 +35,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a plan is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Kernels that run side by side, which changes no result.
@@ -45,12 +44,9 @@ pub struct Settings {
     pub console: Option<Time>,
 }
 
-/// The counts of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Of the traffic.
     pub counts: Counts,
-    /// Of the network.
     pub counted: Counted,
     /// Kernel, image and the machine's files that programs name, each with its checksum.
     pub inputs: Vec<(String, String)>,
@@ -58,11 +54,8 @@ pub struct Outcome {
     pub pressed: u64,
     /// The counts of its limits at the end of the warm-up, and of the run, if it has any.
     pub limits: [Option<Reading>; 2],
-    /// Its programs.
     pub programs: Vec<Program>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The world's own measurements.
     pub numbers: Vec<(&'static str, u64)>,
 }
 

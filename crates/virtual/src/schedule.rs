@@ -21,7 +21,6 @@ use vm_memory::{
     Bytes, FileOffset, GuestAddress, GuestRegionMmap, MemoryRegionAddress, MmapRegion,
 };
 
-/// Of the schedule's head.
 const VERSION: u64 = 0;
 const LENGTH: u64 = 4;
 const FREE_UNTIL: u64 = 8;
@@ -32,7 +31,6 @@ const CLIENTS: u64 = 26;
 const FIRST: u64 = 4096;
 const CLIENT: u64 = 128;
 const SIZE: u64 = FIRST + 2 * CLIENT;
-/// Of a client.
 const CAPABILITIES: u64 = 0;
 const FLAGS: u64 = 4;
 const REQUEST: u64 = 8;
@@ -46,7 +44,6 @@ const REQUESTS_RUN: u32 = 1;
 const GUEST: u16 = 1;
 const WORLD: u16 = 0;
 
-/// The operations of messages.
 const ACK: u32 = 0;
 const START: u32 = 1;
 const REQUESTED: u32 = 2;
@@ -60,18 +57,14 @@ const MESSAGE: usize = 16;
 /// The time of day at the beginning of virtual time: 2020-01-01, in nanoseconds.
 pub const EPOCH: u64 = 1_577_836_800_000_000_000;
 
-/// A message of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// It has nothing to do before the time that it has asked for.
     Waits,
-    /// Something that was answered.
     Other,
-    /// It has ended.
     Gone,
 }
 
-/// The clock of one guest.
 pub struct Schedule {
     shared: GuestRegionMmap,
     socket: UnixStream,
@@ -179,7 +172,6 @@ impl Schedule {
         done.map_err(|e| Error::system("letting a guest run", e))
     }
 
-    /// Takes the guest's next message.
     pub fn receive(&mut self) -> Result<Message, Error> {
         let mut bytes = [0; MESSAGE];
         if self.socket.read_exact(&mut bytes).is_err() {

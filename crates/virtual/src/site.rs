@@ -24,7 +24,6 @@ use std::collections::VecDeque;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// The shortest frame of Ethernet.
 const FRAME_MIN: usize = 60;
 
 /// An agent whose ring is full gets an order so many nanoseconds later.
@@ -38,36 +37,29 @@ pub fn ns(time: Time) -> u64 {
 /// The zero of the plan's time on the guests' clocks; `None`: guests boot, and no frame leaves.
 pub type Zero = Option<u64>;
 
-/// A report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
     /// Its time, by the guests' clocks.
     pub at: u64,
-    /// The agent's host.
     pub host: u32,
     /// Messages, as `wire` has them.
     pub bytes: Vec<u8>,
 }
 
-/// Counts of a host's link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Frames, of whatever length, that the guest has sent.
     pub sent: u64,
-    /// Frames for the guest.
     pub received: u64,
     /// Frames that found no buffer of the guest's.
     pub refused: u64,
     /// Frames that found the ring of their core full.
     pub ring_drops: u64,
-    /// Interrupts for frames.
     pub interrupts: u64,
 }
 
-/// One host.
 pub struct Site {
     host: u32,
-    /// Its kernel.
     pub guest: Guest,
     throttle: u64,
     /// The cost of receiving, if anything.
@@ -76,26 +68,22 @@ pub struct Site {
     sending: Option<u64>,
     /// Until when a neighbour's pause holds the interface.
     held: Option<u64>,
-    /// Pauses that will have arrived.
     pauses: VecDeque<Paused>,
     /// Packets that will have arrived.
     arriving: VecDeque<Left>,
     /// Frames for the guest, by when it has them.
     up: VecDeque<(u64, Offload, Vec<u8>)>,
     interrupted: Option<u64>,
-    /// Orders for its agent.
     orders: VecDeque<(u64, Vec<u8>)>,
     /// Whether buffers of a report go back.
     reported: Option<u64>,
     /// Its agent's reports that nobody has taken.
     pub reports: Vec<Reported>,
-    /// The counts.
     pub counts: Counts,
     frame: Vec<u8>,
 }
 
 impl Site {
-    /// Of a guest that waits.
     pub fn new(host: u32, guest: Guest, throttle: u64, cores: Option<Cores>) -> Site {
         Site {
             host,
@@ -159,7 +147,6 @@ impl Site {
         all.into_iter().flatten().min()
     }
 
-    /// When anything happens here.
     pub fn next(&self, state: &State, zero: Zero) -> Option<u64> {
         self.local(state, zero).into_iter().chain(self.guest.schedule.wanted()).min()
     }
@@ -313,7 +300,6 @@ impl Site {
         self.guest.devices[device].answer()
     }
 
-    /// Takes the agent's reports.
     fn report(&mut self, now: u64) -> Result<(), Error> {
         let device = &mut self.guest.devices[CONTROL];
         loop {

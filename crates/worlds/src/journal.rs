@@ -105,7 +105,6 @@ fn undo(world: &str, text: &str) {
     made.iter().rev().for_each(Made::undo);
 }
 
-/// A world's journal.
 pub struct Journal {
     world: String,
     path: PathBuf,

@@ -44,9 +44,7 @@ pub use world::{Namespace, World};
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
 pub struct Error {
-    /// The attempted action.
     pub what: String,
-    /// Why that failed.
     pub source: std::io::Error,
 }
 

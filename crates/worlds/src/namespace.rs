@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// The calling thread's own.
 const OWN: &str = "/proc/thread-self/ns/net";
 
 /// Where a namespace's file is: a path as it is, a name where `ip netns` keeps it.

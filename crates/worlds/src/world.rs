@@ -15,7 +15,6 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 
-/// Of this process, by number.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 /// Those that an interruption has to end.
 static LIVING: Mutex<Vec<Weak<Mutex<Inner>>>> = Mutex::new(Vec::new());
@@ -121,7 +120,6 @@ impl World {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// A folder of its own.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

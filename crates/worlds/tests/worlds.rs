@@ -1,6 +1,5 @@
 //! Worlds on this kernel, however they end.
 #![cfg(target_os = "linux")]
-#![allow(missing_docs)]
 
 use millpond_worlds::{World, namespace, needs, sweep};
 use std::io::{BufRead, BufReader};

@@ -31,12 +31,10 @@ impl Side<'_> {
         )
     }
 
-    /// The mean over the seeds.
     pub(super) fn mean(&self, found: &Found) -> Result<f64, String> {
         mean_of(self.statistic, self.runs(found)?, self.variant)
     }
 
-    /// The value with each seed.
     fn each(&self, found: &Found) -> Result<Vec<(u64, f64)>, String> {
         let Side { statistic, variant, .. } = self;
         let runs = self.runs(found)?;
@@ -49,7 +47,6 @@ impl Side<'_> {
         Ok(values)
     }
 
-    /// The values of all seeds.
     pub(super) fn values(&self, found: &Found) -> Result<Vec<f64>, String> {
         Ok(self.each(found)?.into_iter().map(|(_, value)| value).collect())
     }
@@ -264,18 +261,14 @@ pub(super) fn order(found: &Found, measure: &Measure) -> Measured {
 
 /// The published cells beside ours.
 pub(super) struct Cells {
-    /// Those within the factor.
     within: usize,
-    /// Those that are compared.
     pub(super) all: usize,
-    /// Those with too few samples.
     left_out: usize,
     /// The largest factor, and its cell.
     worst: (f64, String),
 }
 
 impl Cells {
-    /// Of what an experiment found.
     pub(super) fn of(experiment: &Experiment, found: &Found, factor: f64) -> Result<Cells, String> {
         let mut cells = Cells { within: 0, all: 0, left_out: 0, worst: (1.0, String::new()) };
         for curve in &experiment.published {

@@ -10,7 +10,6 @@ use serde::Serialize;
 struct Need {
     world: &'static str,
     name: &'static str,
-    /// Whether it is there.
     ok: bool,
     /// The findings, or what it takes.
     detail: String,
@@ -62,7 +61,6 @@ fn kernels() -> Vec<Need> {
     vec![need("virtual", "the world", Err(why.into()))]
 }
 
-/// Looks.
 pub fn doctor(args: &JsonArgs) -> Result<(), Failure> {
     let needs: Vec<Need> = lab().into_iter().chain(kernels()).collect();
     if args.json {

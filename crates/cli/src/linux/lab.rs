@@ -11,7 +11,6 @@ use millpond_core::Time;
 use millpond_lab::ask::{Asking, Request};
 use std::io::Write;
 
-/// Does what is asked.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
     if !matches!(args.command, Some(LabCommand::Ask(_) | LabCommand::Doctor(_))) {
         need_root()?;

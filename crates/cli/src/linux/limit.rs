@@ -173,7 +173,6 @@ fn observe(bpffs: &Path, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a node's limits.
 fn pods(file: &Path) -> Result<(), Failure> {
     let text = match file == Path::new("-") {
         true => std::io::read_to_string(std::io::stdin()),

@@ -29,7 +29,6 @@ const FOLDER: &str = "/run/millpond/labs";
 /// Time limit for a lab to come up or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A lab that is up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Standing {
     name: String,
@@ -99,7 +98,6 @@ impl Standing {
         all
     }
 
-    /// The one that is meant.
     fn find(which: &WhichLab) -> Result<Standing, Failure> {
         let mut all = Standing::all();
         let names = || all.iter().map(|lab| lab.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -131,7 +129,6 @@ impl Standing {
     }
 }
 
-/// Brings a lab up.
 pub fn up(args: &UpArgs) -> Result<(), Failure> {
     let plan = load(&args.scenario, &args.overrides)?.plan(args.variant.as_deref())?;
     let name = args.name.clone().unwrap_or_else(|| plan.name().to_string());
@@ -240,7 +237,6 @@ fn described(lab: &Standing) -> String {
     format!("lab {name} is up at scale {scale}: host0 ({first}) to host{last} ({end})")
 }
 
-/// Ends a lab.
 pub fn down(which: &WhichLab) -> Result<(), Failure> {
     let lab = Standing::find(which)?;
     if let Some(pid) = lab.pid() {
@@ -258,7 +254,6 @@ pub fn down(which: &WhichLab) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists labs.
 pub fn list(args: &ListArgs) -> Result<(), Failure> {
     let all = Standing::all();
     if args.json {

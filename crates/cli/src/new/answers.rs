@@ -15,7 +15,6 @@ const RANKS_MAX: u32 = 32;
 /// Bytes that a run carries, about.
 const VOLUME: u64 = 300_000_000;
 
-/// The offers of all questions.
 #[derive(Deserialize)]
 struct Offers {
     topology: Vec<Kind>,
@@ -27,7 +26,6 @@ static OFFERS: LazyLock<Offers> = LazyLock::new(|| {
     toml::from_str(include_str!("offers.toml")).unwrap_or_else(|e| panic!("offers.toml: {e}"))
 });
 
-/// A kind of network.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 struct Kind {
     /// As in `topology.kind`.
@@ -38,7 +36,6 @@ struct Kind {
     parts: Vec<(String, u32, u32, u32)>,
 }
 
-/// A network and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     of: &'static Kind,
@@ -76,7 +73,6 @@ impl Topology {
         self.of.parts.iter().zip(self.sizes).map(|((name, ..), size)| (name.as_str(), size))
     }
 
-    /// Hosts in all.
     pub fn hosts(&self) -> u32 {
         let [a, b, c] = self.sizes;
         match self.kind() {
@@ -101,7 +97,6 @@ impl Topology {
         ["leaf-spine", "fat-tree"].contains(&self.kind())
     }
 
-    /// With another size.
     fn sized(&self, text: &str) -> Result<Topology, String> {
         let wrong = || format!("the size of {} is {}", self.kind(), self.of.form);
         let numbers: Option<Vec<u32>> = text.split('x').map(|part| part.parse().ok()).collect();
@@ -150,7 +145,6 @@ pub fn topologies() -> Vec<(String, &'static str)> {
     OFFERS.topology.iter().map(shown).collect()
 }
 
-/// Rates that a message names.
 pub const RATES: [&str; 7] =
     ["1Gbps", "10Gbps", "25Gbps", "40Gbps", "100Gbps", "200Gbps", "400Gbps"];
 
@@ -171,11 +165,8 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 pub enum Family {
     /// One byte stream on one path.
     Tcp,
-    /// Queue pairs.
     Rdma,
-    /// Messages that receivers grant.
     Homa,
-    /// Ultra Ethernet.
     Uet,
 }
 
@@ -189,24 +180,31 @@ pub struct Transport {
     pub marks: bool,
 }
 
-/// A transport by its kind.
 pub fn transport(text: &str) -> Result<&'static Transport, String> {
     let kind = text.trim();
     let found = transports().iter().find(|transport| transport.kind == kind);
     found.ok_or_else(|| unknown("transport", kind, transports().iter().map(|one| &*one.kind)))
 }
 
-/// The traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
     /// Flows of a built-in distribution at a load.
-    Sizes { sizes: &'static str, load: f64 },
+    Sizes {
+        sizes: &'static str,
+        load: f64,
+    },
     /// Queries that many servers answer at once.
-    Incast { degree: u32 },
-    /// One long flow a host.
-    Elephants { size: Bytes },
+    Incast {
+        degree: u32,
+    },
+    Elephants {
+        size: Bytes,
+    },
     /// A collective of all hosts, or of some.
-    Collective { op: &'static str, size: Bytes },
+    Collective {
+        op: &'static str,
+        size: Bytes,
+    },
 }
 
 impl Traffic {
@@ -239,7 +237,6 @@ pub const COLLECTIVES: [&str; 5] =
 const INCAST: &str = "incast";
 const ELEPHANTS: &str = "elephants";
 
-/// All kinds, the default first.
 pub fn traffic_kinds() -> Vec<&'static str> {
     let sizes = BUILTIN.iter().map(|cdf| cdf.name);
     sizes.chain([INCAST, ELEPHANTS]).chain(COLLECTIVES).collect()
@@ -259,7 +256,6 @@ pub fn traffics() -> Vec<(String, &'static str)> {
     forms.map(|(form, about)| (form.to_string(), about)).to_vec()
 }
 
-/// Ranks of a collective.
 pub fn ranks(topology: &Topology) -> u32 {
     topology.hosts().min(RANKS_MAX)
 }

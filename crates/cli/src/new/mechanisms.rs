@@ -8,7 +8,6 @@ use serde::Deserialize;
 pub struct Mechanism {
     /// Of the variant, and of the answer.
     pub name: String,
-    /// Its effect, in a line.
     pub about: String,
     /// The families of transports that it fits.
     families: Vec<Family>,
@@ -68,7 +67,6 @@ impl Mechanism {
     }
 }
 
-/// Those that fit.
 pub fn fitting(topology: &Topology, transport: &Transport) -> Vec<&'static Mechanism> {
     mechanisms()
         .iter()

@@ -72,7 +72,6 @@ fn answer(args: &NewArgs) -> Result<Answers, Failure> {
     Ok(Answers { topology, rate, transport, traffic, mechanisms })
 }
 
-/// The value of an option.
 fn given<T>(
     option: &str,
     text: &Option<String>,
@@ -85,7 +84,6 @@ fn given<T>(
 /// The asker: prompts go to stderr, answers are lines of the input.
 struct Asking<R> {
     input: R,
-    /// Off: defaults are taken.
     asks: bool,
 }
 

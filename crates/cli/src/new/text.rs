@@ -27,9 +27,7 @@ const VOLUME: f64 = 200e6;
 const VOLUME_OF_OTHERS: f64 = 80e6;
 /// Bytes of each answer of an incast.
 const RESPONSE: u64 = 40_000;
-/// Queries of an incast.
 const QUERIES: u64 = 20;
-/// The column of comments.
 const COMMENT: usize = 34;
 
 type Values = Vec<(&'static str, String)>;

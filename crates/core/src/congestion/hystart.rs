@@ -22,10 +22,8 @@ const LONGER: [Time; 2] = [Time::from_ms(4), Time::from_ms(16)];
 /// pacing rate, and no more than this time.
 const HELD_UP: (u64, Time) = (4 * 65_536, Time::from_ms(1));
 
-/// One connection's state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
-    /// The shortest delay so far.
     shortest: Time,
     /// The smoothed delay (RFC 6298), by which Linux works out the pacing rate.
     smoothed: Time,

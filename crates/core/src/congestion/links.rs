@@ -30,7 +30,6 @@ pub(super) struct Links {
 
 /// The work of a link between two answers.
 pub(super) struct Work {
-    /// The earlier record.
     pub(super) before: Hop,
     /// Picoseconds between both records, at least one.
     pub(super) ps: u64,
@@ -39,7 +38,6 @@ pub(super) struct Work {
 }
 
 impl Links {
-    /// Whether an answer has come.
     pub(super) fn are_known(&self) -> bool {
         self.until > 0
     }

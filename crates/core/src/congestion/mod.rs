@@ -97,6 +97,7 @@ pub struct Shared<C> {
 /// The answers of a control law. The value is one connection's state. A law implements what differs
 /// from the defaults: one that steers a window has `grow` and `cut`; one that steers a rate has
 /// `rate`; one with a schedule of its own, `next_departure`.
+#[warn(missing_docs)]
 pub trait Law: Clone + Debug {
     /// Parameters that a scenario sets.
     type Params: Default;

@@ -20,7 +20,6 @@ const REFERENCE_BYTES: f64 = 150_000.0;
 const REFERENCE_TIME: Time = Time::from_us(12);
 /// Weight of a sample of delay in the average.
 const WEIGHT: f64 = 0.0125;
-/// How hard a window shrinks.
 const GAMMA: f64 = 0.8;
 /// A delay of less is none.
 const NO_DELAY: Time = Time::from_us(1);
@@ -32,7 +31,6 @@ const ADJUST_PACKETS: u64 = 8;
 pub struct NsccTerms {
     /// A packet on the wire, in bytes.
     pub mtu: u64,
-    /// The rate of hosts' links.
     pub rate: Rate,
     /// The longest round trip of the empty network.
     pub base: Time,
@@ -75,10 +73,8 @@ impl NsccTerms {
     }
 }
 
-/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct NsccAck {
-    /// Now.
     pub now: Time,
     /// Bytes on the wire that are newly acknowledged.
     pub bytes: u64,
@@ -95,7 +91,6 @@ pub struct NsccAck {
 pub struct Nscc {
     cwnd: u64,
     base: Time,
-    /// The average delay, in picoseconds.
     average: f64,
     /// The gain since the last adjustment: over the window, bytes to add.
     gained: f64,
@@ -116,7 +111,6 @@ pub struct Nscc {
 }
 
 impl Nscc {
-    /// Of a new connection.
     pub fn new(terms: &NsccTerms) -> Nscc {
         Nscc {
             cwnd: terms.initial.max(terms.mtu),
@@ -140,7 +134,6 @@ impl Nscc {
     pub fn window(&self) -> u64 {
         self.cwnd
     }
-    /// The shortest round trip seen.
     pub fn base(&self) -> Time {
         self.base
     }

@@ -5,7 +5,6 @@ use super::*;
 /// The two numbers that a law with a window steers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The congestion window.
     pub cwnd: u64,
     /// The slow-start threshold; `u64::MAX` at first.
     pub ssthresh: u64,
@@ -14,11 +13,9 @@ pub struct Window {
 /// An acknowledgement, as a control law gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// Now.
     pub now: Time,
     /// Newly acknowledged bytes.
     pub bytes: u64,
-    /// Whether it echoes a mark.
     pub ece: bool,
     /// The first byte that is not acknowledged.
     pub una: u64,
@@ -33,11 +30,9 @@ pub struct Acked {
 /// New data was acknowledged while nothing is being repaired and the window is what limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
-    /// Now.
     pub now: Time,
     /// Newly acknowledged bytes.
     pub bytes: u64,
-    /// Smoothed round-trip time.
     pub srtt: Time,
     /// The most that slow start may add for this acknowledgement (RFC 3465's L), in bytes.
     pub limit: u64,
@@ -45,21 +40,16 @@ pub struct Growth {
     pub is_bounded: bool,
 }
 
-/// Why the window is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Duplicate acknowledgements, or SACKs.
     Loss,
-    /// The retransmission timer.
     Timeout,
-    /// An ECN echo.
     Mark,
 }
 
 /// A reason to reduce the window, its time and the bytes in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// Now.
     pub now: Time,
     /// Its sign: a loss, a timeout or a mark.
     pub cause: Cause,
@@ -84,19 +74,15 @@ pub enum Echo {
 /// The family of endpoints that runs a law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
-    /// One TCP a connection.
     #[default]
     Tcp,
     /// Several TCPs a connection, which share its stream.
     Mptcp {
-        /// So many.
         subflows: u8,
         /// Whether what one had in flight at a timeout is sent by others, too.
         reinjection: bool,
     },
-    /// A queue pair of RDMA.
     Rdma,
-    /// Messages that their receivers grant.
     Homa,
     /// Packets that take any path and come in any order.
     Uet,
@@ -135,7 +121,6 @@ pub struct Path {
 /// A law's demands on the connection's two ends. By default: a TCP without ECN and without a pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demands {
-    /// The family that runs it.
     pub family: Family,
     /// How marks are echoed; `Off`: the connection declares no ECN.
     pub echo: Echo,
@@ -160,9 +145,7 @@ pub struct Demands {
 /// The end of its name is its unit (`_us`, `_bytes`, `_gbps`); without one it is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantity {
-    /// The column.
     pub name: &'static str,
-    /// Its meaning.
     pub meaning: &'static str,
 }
 

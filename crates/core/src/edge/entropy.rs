@@ -34,13 +34,9 @@ crate::choice! {
 /// The fate of a packet that had a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It came, unmarked.
     Good,
-    /// It came marked.
     Marked,
-    /// It was trimmed.
     Trimmed,
-    /// No answer came.
     Lost,
 }
 
@@ -56,9 +52,7 @@ impl Fate {
     }
 }
 
-/// The largest penalty.
 const PENALTY_MAX: u8 = 15;
-/// Values that REPS keeps.
 const KEPT: usize = 8;
 /// How long REPS goes on with what it has after a timeout, and how many are random then.
 const FROZEN: Time = Time::from_ms(10);

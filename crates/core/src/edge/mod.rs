@@ -47,12 +47,8 @@ pub use rank::{AttainedServiceParams, Outbound, RankParams, Ranker};
 /// An acknowledgement, as the stages get it before the endpoint does.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// Where what was acknowledged ended.
     pub from: u64,
-    /// Where it ends now.
     pub to: u64,
-    /// Where what was sent ends.
     pub sent: u64,
-    /// The receiver saw congestion.
     pub is_marked: bool,
 }

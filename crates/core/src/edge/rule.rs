@@ -9,9 +9,7 @@ use crate::units::Time;
 pub enum Opening {
     /// More bytes than this.
     Bytes(u64),
-    /// A silence longer than this.
     Gap(Time),
-    /// Rounds of congestion, by acknowledgements.
     Congestion(PlbRule),
 }
 

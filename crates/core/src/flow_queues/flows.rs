@@ -12,7 +12,6 @@
 
 use super::{Bytes, Fifo, FlowQueues, List, NONE, Place, Queue, Signal, Time};
 
-/// One flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     /// Its queue, or [`NONE`].
@@ -218,7 +217,6 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         let (at, _) = self.open(hash, flow);
         self.set_held(now, at, true);
     }
-    /// The flow may send again.
     pub fn release(&mut self, now: Time, hash: u32, flow: F) {
         if let Some(at) = self.flows.find(hash, flow) {
             self.set_held(now, at, false);

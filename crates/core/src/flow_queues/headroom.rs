@@ -26,7 +26,6 @@ pub struct Loop {
 /// A flow that may have to be paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// Its highest rate.
     pub rate: Rate,
     /// Its bytes that wait in its sender's NIC, at most.
     pub nic: Bytes,

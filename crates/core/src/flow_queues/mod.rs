@@ -75,7 +75,6 @@ enum Place {
 struct Queue {
     data: Fifo,
     control: Fifo,
-    /// Of data.
     bytes: u64,
     deficit: u64,
     /// It has got the quantum of its present turn.
@@ -111,7 +110,6 @@ pub struct FlowQueues<F, P> {
     active: List,
     /// In the order in which they became empty.
     idle: List,
-    /// Queues that nobody has.
     vacant: Vec<u32>,
     /// Queues with control packets, each once.
     control: VecDeque<u32>,
@@ -345,7 +343,6 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn next_signal(&mut self) -> Option<Signal<F>> {
         self.signals.pop_front()
     }
-    /// The events so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -353,7 +350,6 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn queued(&self) -> Bytes {
         Bytes(self.bytes.used())
     }
-    /// Segments that queues have.
     pub fn segments_used(&self) -> u64 {
         self.segments.used() + self.config.reserved - self.reserved
     }
@@ -361,7 +357,6 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     pub fn waiting(&self, hash: u32, flow: F) -> u32 {
         self.flows.find(hash, flow).map_or(0, |at| self.flows[at].count)
     }
-    /// Flows that are known.
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }

@@ -9,7 +9,6 @@
 
 use super::NONE;
 
-/// Slots of a segment.
 pub const SLOTS: u32 = 64;
 /// A segment that was read goes back to the pool if the chain has this many spare ones already.
 const SPARES: u32 = 2;
@@ -68,11 +67,9 @@ impl Budget {
 /// One packet that waits: the driver's handle and what is known of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot<P> {
-    /// The driver's handle.
     pub packet: P,
     /// Its length in bytes.
     pub len: u32,
-    /// The number of its flow.
     pub flow: u32,
     /// A newer acknowledgement of the flow may take its place.
     pub is_ack: bool,

@@ -7,7 +7,6 @@ use crate::units::{Bytes, Time};
 /// The settings of a port's flow queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Segments that anybody may take.
     pub segments: u64,
     /// Segments for flows that were asked to pause ([`super::headroom::segments`]).
     pub headroom_segments: u64,
@@ -17,7 +16,6 @@ pub struct Config {
     pub bytes: Bytes,
     /// Bytes for flows that were asked to pause ([`super::headroom::Loop`]).
     pub headroom: Bytes,
-    /// Queues; further flows share one.
     pub max_queues: u32,
     /// A queue may have this many eighths of the shared bytes that are left.
     pub alpha_eighths: u64,
@@ -72,20 +70,16 @@ pub enum Class {
 pub struct Arrival<F, P> {
     /// Its flow's identity, and a hash of that.
     pub flow: F,
-    /// The hash.
     pub hash: u32,
-    /// The driver's handle.
     pub packet: P,
     /// Its length in bytes.
     pub len: u32,
-    /// Its class.
     pub class: Class,
 }
 
 /// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<P> {
-    /// It waits in its queue.
     Queued,
     /// It waits in the place of an older acknowledgement, which the driver frees.
     Coalesced(P),
@@ -96,7 +90,6 @@ pub enum Outcome<P> {
 /// How far memory is exhausted, and what the driver is to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
-    /// There is shared memory.
     Calm,
     /// There is none; the longest queues were asked to pause.
     Flows,
@@ -108,12 +101,10 @@ pub enum Rung {
     Source,
 }
 
-/// The answer to an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict<P> {
     /// The outcome of the packet.
     pub outcome: Outcome<P>,
-    /// How far memory is exhausted.
     pub rung: Rung,
     /// The flow was unknown: the driver holds it if it may not send ([`super::FlowQueues::hold`]).
     pub is_new: bool,
@@ -121,10 +112,8 @@ pub struct Verdict<P> {
     pub is_told: bool,
 }
 
-/// A signal to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal<F> {
-    /// The flow.
     pub flow: F,
     /// To pause, or to go on.
     pub is_pause: bool,
@@ -135,11 +124,8 @@ pub struct Signal<F> {
 /// A packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure<F, P> {
-    /// Its flow.
     pub flow: F,
-    /// The driver's handle.
     pub packet: P,
-    /// Its length.
     pub len: u32,
 }
 
@@ -158,14 +144,11 @@ pub struct Counters {
     pub loss_pool: u64,
     /// And their bytes.
     pub loss_pool_bytes: u64,
-    /// Flows asked to pause.
     pub pauses: u64,
-    /// Flows asked to go on.
     pub resumes: u64,
     /// Flows that had to share a queue.
     pub shared: u64,
     /// The most bytes of data that waited.
     pub peak_bytes: u64,
-    /// The most segments in use.
     pub peak_segments: u64,
 }

@@ -31,7 +31,6 @@ pub struct Segment {
     pub len: u32,
 }
 
-/// How segments are cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// The largest payload of a packet, in bytes.
@@ -67,7 +66,6 @@ pub struct Egress {
 /// The conditions on which a connection hands down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Its host has limits.
     pub is_limited: bool,
     /// Its host decides which of its connections sends next, and in whose queue that waits.
     pub is_scheduled: bool,
@@ -94,7 +92,6 @@ pub struct EgressStages {
     pub marker: Option<Box<Marker>>,
     /// Its packets' ranks.
     pub ranker: Option<Box<Ranker>>,
-    /// Its labels.
     pub label: Option<Box<Label>>,
 }
 
@@ -191,7 +188,6 @@ impl Egress {
         }
     }
 
-    /// Its retransmission timer has fired.
     pub fn timed_out(&mut self, now: Time) {
         let Some(stages) = self.stages.as_deref_mut() else { return };
         if let Some(marker) = stages.marker.as_deref_mut() {

@@ -19,11 +19,9 @@ use crate::packet::HostId;
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// A segment in the NIC.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     bytes: u32,
-    /// The address of its NIC.
     nic: HostId,
     /// When its last packet leaves (`Time::MAX` while unknown).
     departs: Time,
@@ -40,7 +38,6 @@ pub struct FlowQueue {
     wake_at: Time,
     /// Since when it is held; `Time::MAX`: it is not.
     held_since: Time,
-    /// The flow waits for room.
     pub is_wanted: bool,
     /// It is among those that wait for their host's NIC.
     pub is_queued: bool,
@@ -141,7 +138,6 @@ impl FlowQueue {
     pub fn hold(&mut self, now: Time) {
         self.held_since = now;
     }
-    /// The flow may go on.
     pub fn release(&mut self) {
         self.held_since = Time::MAX;
     }
@@ -149,7 +145,6 @@ impl FlowQueue {
     pub fn held_since(&self) -> Option<Time> {
         (self.held_since != Time::MAX).then_some(self.held_since)
     }
-    /// Whether it is held.
     #[inline]
     pub fn is_held(&self) -> bool {
         self.held_since != Time::MAX

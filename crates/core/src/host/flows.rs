@@ -7,7 +7,6 @@ use crate::packet::{FlowId, Packet, Packets};
 /// A connection's state at the host that it receives at.
 #[derive(Default)]
 pub struct Ingress {
-    /// The labels of its acknowledgements.
     pub(super) label: Option<Box<Label>>,
     /// The buffer that restores the order of its packets, while that is needed.
     pub(super) order: Option<Box<Order>>,
@@ -32,15 +31,14 @@ impl Ingress {
     }
 }
 
-/// A connection that receives.
 pub struct Expecting<'a> {
     /// The next byte that its endpoint expects.
     pub next: u64,
-    /// Its state here.
     pub ingress: &'a mut Option<Box<Ingress>>,
 }
 
 /// The connections of a host, as the stages of ingress ask for them.
+#[warn(missing_docs)]
 pub trait Flows {
     /// The class of a packet's traffic, if its connection is known.
     fn class(&self, packet: &Packet) -> Option<u16>;

@@ -48,7 +48,6 @@ impl MarkingCounters {
         named.add("masked_losses", self.masked);
     }
 
-    /// A connection's, as it ends.
     pub fn add(&mut self, marker: &Marker) {
         let (sent, masked) = marker.counted();
         self.merge(&MarkingCounters { sent, echoes: [0; 2], masked: u64::from(masked) });

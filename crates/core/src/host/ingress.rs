@@ -33,7 +33,6 @@ pub(super) struct Arrival<K> {
     pub(super) switch: Option<Box<VirtualSwitch>>,
     /// How long an ordering buffer may hold a packet.
     ordering: Option<Time>,
-    /// Limits see what arrives.
     is_limited: bool,
     /// Segments that the offload has let through.
     up: VecDeque<Received>,
@@ -141,7 +140,6 @@ impl<K: Copy + Eq> Host<K> {
         false
     }
 
-    /// A poll of a ring.
     pub fn on_poll<W: HostWire<Flow = K>>(&mut self, now: Time, ring: u16, wire: &mut W) {
         let Some(arrival) = &mut self.arrival else { return };
         let Some(receive) = &mut arrival.receive else { return };

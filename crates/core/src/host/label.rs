@@ -25,7 +25,6 @@ pub struct Labels<'a> {
     pub list: &'a [u16],
 }
 
-/// One direction of a connection.
 pub struct Label {
     cell: Flowcell,
     /// Of its 5-tuple.
@@ -67,7 +66,6 @@ impl Label {
         self.pinned = label;
     }
 
-    /// An acknowledgement has come.
     pub(super) fn heard(&mut self, now: Time, heard: &Heard) {
         if let Some(plb) = &mut self.plb
             && plb.heard(now, heard)
@@ -76,7 +74,6 @@ impl Label {
         }
     }
 
-    /// The retransmission timer has fired.
     pub(super) fn timed_out(&mut self, now: Time) {
         if let Some(plb) = &mut self.plb
             && plb.timed_out(now)

@@ -21,15 +21,11 @@ use std::collections::BTreeMap;
 /// The virtual queues' clocks at time zero, in nanoseconds: to them, zero means never.
 const EPOCH: u64 = 1_000_000_000;
 
-/// The limits of a host.
 pub struct LimiterConfig {
-    /// Virtual queues for what leaves.
     pub egress: SideConfig,
-    /// Virtual queues for what arrives.
     pub ingress: SideConfig,
     /// Classes of HTB, for what leaves.
     pub classes: Vec<ClassConfig>,
-    /// This host's random numbers.
     pub random: Stream,
     /// Traffic that passes from then on counts as measured.
     pub measured_from: Time,
@@ -42,7 +38,6 @@ pub struct LimiterConfig {
 /// The virtual queues of one direction.
 #[derive(Default)]
 pub struct SideConfig {
-    /// By number.
     pub queues: Vec<QueueConfig>,
     /// The limits, each with what it charges.
     pub limits: Vec<LimitConfig>,
@@ -50,17 +45,13 @@ pub struct SideConfig {
 
 /// A virtual queue: how it decides, and the bytes that it charges for a packet.
 pub struct QueueConfig {
-    /// The limit's number, in reports.
     pub limit: u16,
-    /// How it decides.
     pub settings: Settings,
-    /// The length that it charges.
     pub length: Length,
     /// Bytes of framing a packet, where it charges for them.
     pub framing: u32,
 }
 
-/// A limit of one direction.
 pub struct LimitConfig {
     /// The classes of traffic that belong to it; `None`: all.
     pub classes: Option<Vec<u16>>,
@@ -68,13 +59,10 @@ pub struct LimitConfig {
     pub queues: Vec<u16>,
 }
 
-/// A class of HTB.
 pub struct ClassConfig {
-    /// The limit's number, in reports.
     pub limit: u16,
     /// The classes of traffic that belong to it; `None`: all.
     pub classes: Option<Vec<u16>>,
-    /// Its rate and burst.
     pub settings: Settings,
     /// Bytes of framing a packet.
     pub framing: u32,
@@ -93,11 +81,9 @@ pub struct LimitCounts {
     pub measured_bytes: u64,
     /// Decisions that were its own: it was the most congested.
     pub decided: u64,
-    /// Given CE.
     pub marked: u64,
     /// Bytes of them.
     pub marked_bytes: u64,
-    /// Senders asked to reduce.
     pub reduced: u64,
     /// Refused (leaving: a local failure to send; arriving: lost).
     pub dropped: u64,
@@ -109,11 +95,9 @@ pub struct LimitCounts {
     pub credit_sum: i128,
     /// Sum of the smoothed round-trip times at the packets that had one, in microseconds.
     pub rtt_sum: u64,
-    /// How many had.
     pub rtts: u64,
     /// Sum of the times that segments waited for their departure.
     pub waited: Time,
-    /// How many were given one.
     pub timed: u64,
 }
 
@@ -166,7 +150,6 @@ struct Class {
 pub struct Seen {
     /// Class of its traffic, if known.
     pub class: Option<u16>,
-    /// Transport payload.
     pub payload: u32,
     /// Packets that it is cut into.
     pub packets: u32,
@@ -176,16 +159,13 @@ pub struct Seen {
     pub in_flight: u32,
     /// The flow's smoothed round-trip time; zero: unknown.
     pub srtt: Time,
-    /// ECN field.
     pub ecn: u32,
 }
 
 /// The limits' answer to a segment that wants to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
-    /// It is refused.
     pub refused: bool,
-    /// It gets CE.
     pub mark: bool,
     /// Its sender is to reduce the window.
     pub reduce: bool,
@@ -196,7 +176,6 @@ pub struct Leave {
 }
 
 impl Leave {
-    /// As nothing limits it.
     pub(super) fn at_once(now: Time) -> Leave {
         Leave { refused: false, mark: false, reduce: false, at: now, class: None }
     }
@@ -206,7 +185,6 @@ impl Leave {
 /// that they wait in.
 type Held = (Vec<PacketId>, Option<u16>);
 
-/// All limits of a host.
 pub struct Limiter {
     egress: Side,
     ingress: Side,
@@ -247,7 +225,6 @@ impl Limiter {
         }
     }
 
-    /// Whether anything limits what arrives.
     pub fn sees_arrivals(&self) -> bool {
         !self.ingress.limits.is_empty()
     }
@@ -321,7 +298,6 @@ impl Limiter {
         order
     }
 
-    /// The segment that is due.
     pub(super) fn release(&mut self, now: Time, order: u32) -> Vec<PacketId> {
         let Some((packets, class)) = self.held.remove(&(now, order)) else { return Vec::new() };
         if let Some(class) = class {

@@ -102,6 +102,7 @@ pub enum Call {
 }
 
 /// The driver's services to a host: its link, its timers, and the pool that packets live in.
+#[warn(missing_docs)]
 pub trait HostWire {
     /// The key by which receive offload distinguishes flows.
     type Flow: Copy + Eq;
@@ -159,9 +160,7 @@ pub trait HostWire {
     }
 }
 
-/// The parts of a host.
 pub struct HostConfig {
-    /// Its port.
     pub nic: Nic,
     /// The limits that hold it to a bandwidth.
     pub limit: Option<LimiterConfig>,
@@ -202,7 +201,6 @@ impl<K: Copy + Eq> Host<K> {
         self.limit.as_deref()
     }
 
-    /// Its rings and cores.
     pub fn receive(&self) -> Option<&Receive<K>> {
         self.arrival.as_ref()?.receive.as_ref()
     }

@@ -17,7 +17,6 @@ use crate::units::Time;
 pub enum Nic {
     /// First come, first served: a departure is known on arrival.
     Fast(FastPort, Random),
-    /// Anything else.
     General(Box<(GeneralPort, Memory, Random)>),
     /// The driver's own: it takes each packet at once, and queues it where it must.
     Driver,

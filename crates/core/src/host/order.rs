@@ -13,7 +13,6 @@ use crate::packet::FlowId;
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// A connection's buffer.
 pub(super) struct Order {
     buffer: Ordering<Received>,
     /// When the driver was asked to call; `Time::MAX`: it was not.
@@ -26,7 +25,6 @@ impl Order {
         Order { buffer: Ordering::new(timeout, next), timer_at: Time::MAX }
     }
 
-    /// Segments that it holds.
     pub(super) fn len(&self) -> usize {
         self.buffer.len()
     }

@@ -1,6 +1,7 @@
 //! A sending endpoint, as the stages that stamp its segments ask for it.
 
 /// The questions of stages to the endpoint whose segment they stamp.
+#[warn(missing_docs)]
 pub trait Stream {
     /// Where what was written ends.
     fn written(&self) -> u64;

@@ -117,7 +117,6 @@ impl HostWire for World {
     }
 }
 
-/// The one connection that receives.
 #[derive(Default)]
 struct Connection {
     next: u64,

@@ -21,7 +21,6 @@ pub struct RateMarker {
 }
 
 impl RateMarker {
-    /// Of a new queue pair.
     pub fn new(params: &TltParams) -> RateMarker {
         let every = params.every.unwrap_or(u32::MAX).max(1);
         RateMarker { every, since: 0, rewound: false, sent: [Sent::default(); 2] }

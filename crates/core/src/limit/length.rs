@@ -5,7 +5,6 @@
 //! of its packets has headers of its own.
 
 crate::choice! {
-    /// Which length is charged.
     pub enum Length {
         /// All packets that it is cut into, each with its own headers, and their framing.
         Wire = "wire",

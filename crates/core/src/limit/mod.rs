@@ -78,7 +78,6 @@ const _: () = assert!(size_of::<Settings>() == 72);
 pub mod flags {
     /// Senders without ECN are never asked to reduce their windows.
     pub const NO_CWR: u32 = 1;
-    /// Nothing is ever dropped.
     pub const MARK_ONLY: u32 = 2;
     /// It marks and drops nothing; what it would have done is counted.
     pub const OBSERVE: u32 = 4;

@@ -14,7 +14,6 @@
 use super::{FLOOR, IDLE_MAX, POINT, Settings};
 
 crate::choice! {
-    /// How a virtual queue counts.
     pub enum Form {
         /// Bytes of credit.
         Credit = "credit",

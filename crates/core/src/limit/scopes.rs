@@ -37,18 +37,13 @@ pub struct Counts {
 /// One virtual queue with its settings and counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
-    /// Settings.
     pub settings: Settings,
-    /// State.
     pub state: State,
-    /// Counts.
     pub counts: Counts,
 }
 
-/// All scopes of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
-    /// By number.
     pub scopes: Vec<Scope>,
     /// Charges of the packet at hand.
     charges: Vec<Charge>,
@@ -57,7 +52,6 @@ pub struct Scopes {
 /// The outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The verdict to carry out.
     pub verdict: Verdict,
     /// The scope that decided; none if all only observe.
     pub by: Option<u16>,
@@ -78,7 +72,6 @@ pub fn congestion(settings: &Settings, behind: i64) -> i64 {
 }
 
 impl Scopes {
-    /// With these settings, all idle.
     pub fn new(settings: impl IntoIterator<Item = Settings>) -> Scopes {
         let scopes =
             settings.into_iter().map(|settings| Scope { settings, ..Scope::default() }).collect();

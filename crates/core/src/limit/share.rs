@@ -51,7 +51,6 @@ const SLOW: u64 = 4;
 const HORIZON_LEAST: u64 = 2_000_000;
 const HORIZON_MOST: u64 = 1 << 40;
 pub(super) const OCTAVE: i64 = 1 << 16;
-/// Bounds of the sum.
 const LEVEL_LEAST: i64 = -OCTAVE / 2;
 const LEVEL_MOST: i64 = 12 * OCTAVE;
 /// The least pace of a connection over time, in bytes a second: a slower one would learn of a

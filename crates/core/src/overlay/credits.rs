@@ -22,7 +22,6 @@ use super::{Change, FlowKey, PeerId, Record, Target, Word};
 use crate::units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Bounds and times of credits.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Packets that may be granted or wait.
@@ -31,7 +30,6 @@ pub struct Terms {
     pub window: u64,
     /// Credits granted at a time, at most.
     pub grant: u64,
-    /// How long a grant holds.
     pub ttl: Time,
     /// From a grant until its packet comes, beside the time that the sender takes.
     pub feedback: Time,
@@ -45,7 +43,6 @@ struct Grant {
     seq: u64,
     said: Time,
     packets: u64,
-    /// Those that have not come.
     left: u64,
 }
 
@@ -205,10 +202,8 @@ impl Granter {
     }
 }
 
-/// The credits of a flow.
 #[derive(Clone, Debug)]
 struct Purse {
-    /// The newest grant.
     heard: u64,
     /// Grants: until when, and how many credits are left.
     credits: VecDeque<(Time, u32)>,
@@ -328,7 +323,6 @@ impl Spender {
         }
     }
 
-    /// The next flow that asks.
     pub fn next_ask(&mut self) -> Option<(PeerId, Record)> {
         loop {
             let (peer, key) = self.to_ask.pop_first()?;
@@ -349,7 +343,6 @@ impl Spender {
     }
 }
 
-/// Whole microseconds, rounded down.
 fn micros(time: Time) -> u32 {
     u32::try_from(time.as_ps() / Time::from_us(1).as_ps()).unwrap_or(u32::MAX)
 }

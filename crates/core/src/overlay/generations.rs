@@ -27,9 +27,7 @@ pub struct Timed {
 /// A message of the first generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedPause {
-    /// Send nothing for so long.
     pub duration: Time,
-    /// Then keep to this rate.
     pub packets_per_second: u64,
 }
 

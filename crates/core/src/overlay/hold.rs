@@ -18,7 +18,6 @@ pub struct Change {
     pub peer: PeerId,
     /// The target that it is about. Another may still hold what it covers ([`Keeper::is_held`]).
     pub target: Target,
-    /// It may not send.
     pub is_held: bool,
 }
 
@@ -30,20 +29,17 @@ struct Hold {
     until: Time,
 }
 
-/// The records received from peers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Keeper {
     config: Config,
     holds: BTreeMap<(PeerId, Target), Hold>,
     ends: BTreeSet<(Time, PeerId, Target)>,
-    /// Targets of each peer.
     counts: BTreeMap<PeerId, u32>,
     late: u64,
     beyond: u64,
 }
 
 impl Keeper {
-    /// A keeper that pauses nobody.
     pub fn new(config: Config) -> Keeper {
         Keeper {
             config,
@@ -105,7 +101,6 @@ impl Keeper {
         }
         None
     }
-    /// When something ends next.
     pub fn deadline(&self) -> Option<Time> {
         self.ends.first().map(|(until, ..)| *until)
     }
@@ -131,7 +126,6 @@ impl Keeper {
     pub fn is_empty(&self) -> bool {
         self.holds.is_empty()
     }
-    /// Targets that may not send.
     pub fn held(&self) -> usize {
         self.holds.values().filter(|hold| hold.is_held).count()
     }

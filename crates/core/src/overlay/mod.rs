@@ -57,33 +57,23 @@ pub type PeerId = u32;
 /// The identity of a flow. Addresses are those of IPv6; an IPv4 address is mapped into them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// The sender's address.
     pub source: u128,
-    /// The receiver's.
     pub destination: u128,
-    /// The sender's port.
     pub source_port: u16,
-    /// The receiver's.
     pub destination_port: u16,
-    /// The IP protocol.
     pub protocol: u8,
 }
 
-/// Whom a pause stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// Everything that is sent to the switch that names it.
     Peer,
     /// All flows of one destination's application.
     Application {
-        /// Its address.
         address: u128,
-        /// Its port.
         port: u16,
-        /// Its IP protocol.
         protocol: u8,
     },
-    /// One flow.
     Flow(FlowKey),
 }
 
@@ -121,14 +111,10 @@ impl Target {
     }
 }
 
-/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
-    /// Send no more.
     Pause,
-    /// Repeats a PAUSE.
     Refresh,
-    /// Go on.
     Resume,
     /// I would send so many packets more ([`credits`]).
     Ask,
@@ -139,7 +125,6 @@ pub enum Word {
 }
 
 impl Word {
-    /// How many there are.
     pub const COUNT: usize = 6;
 
     /// Its place among PAUSE, REFRESH, RESUME, ASK, GRANT, RATE.
@@ -159,12 +144,9 @@ impl Word {
     }
 }
 
-/// One message about one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
-    /// What.
     pub word: Word,
-    /// Of whom.
     pub target: Target,
     /// The number of the change, ascending over all targets of the switch that speaks.
     pub seq: u64,
@@ -182,7 +164,6 @@ pub struct Record {
 pub struct Config {
     /// From a PAUSE until nothing more arrives.
     pub feedback: Time,
-    /// How long a record holds.
     pub ttl: Time,
     /// How long a peer's record may hold at most.
     pub longest: Time,
@@ -210,11 +191,8 @@ impl Default for Config {
 /// Pauses and advertisements since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams that were sent.
     pub sent: u64,
-    /// Datagrams whose records counted.
     pub received: u64,
-    /// Datagrams from nobody known.
     pub strangers: u64,
     /// Datagrams that were not made by the peer that they name, or not for us, or have no form.
     pub forged: u64,
@@ -222,7 +200,6 @@ pub struct Counters {
     pub replayed: u64,
     /// Records about what the peer does not receive, or of no pause.
     pub foreign: u64,
-    /// Records sent: PAUSE, REFRESH, RESUME.
     pub said: [u64; 3],
     /// Those received, as far as they counted.
     pub heard: [u64; 3],
@@ -315,7 +292,6 @@ impl Overlay {
         records.iter().for_each(|record| self.counters.said[record.word.index()] += 1);
         Some(datagram)
     }
-    /// The counts since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }

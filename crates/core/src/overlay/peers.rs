@@ -14,7 +14,6 @@ use super::{PeerId, Record};
 use crate::units::Time;
 use std::collections::BTreeMap;
 
-/// Why a datagram changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It is none of ours.
@@ -27,7 +26,6 @@ pub enum Refused {
     Replayed,
 }
 
-/// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opened {
     pub peer: PeerId,
@@ -48,12 +46,10 @@ struct Peer {
     /// The greatest number that came, and by bits which of the 64 up to it.
     newest: u64,
     window: u64,
-    /// It lacks our epoch.
     is_to_be_greeted: bool,
     greeted: Option<Time>,
 }
 
-/// The peers of one switch.
 #[derive(Clone, Debug)]
 pub struct Peers {
     me: PeerId,

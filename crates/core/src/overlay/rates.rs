@@ -22,7 +22,6 @@ use super::{Change, FlowKey, PeerId, Record, Target, Word};
 use crate::units::{Rate, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bounds and times of rates.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// How often a queue is looked at.
@@ -31,7 +30,6 @@ pub struct Terms {
     pub target: Time,
     /// The part of itself by which a rate grows in a period, in thousandths.
     pub growth: u64,
-    /// The rate of the link.
     pub line: Rate,
 }
 
@@ -57,7 +55,6 @@ pub struct Advertiser {
 }
 
 impl Advertiser {
-    /// An advertiser without senders.
     pub fn new(terms: Terms) -> Advertiser {
         Advertiser {
             terms,
@@ -118,7 +115,6 @@ impl Advertiser {
         was.is_some() || self.rate.is_some()
     }
 
-    /// The peers that send here.
     pub fn senders(&self) -> impl Iterator<Item = PeerId> {
         self.senders.keys().copied()
     }
@@ -137,7 +133,6 @@ impl Advertiser {
     }
 }
 
-/// The pace to one destination.
 #[derive(Clone, Debug)]
 struct Pace {
     seq: u64,
@@ -164,7 +159,6 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper that limits nobody.
     pub fn new() -> Shaper {
         Shaper::default()
     }
@@ -229,14 +223,12 @@ impl Shaper {
         Some(Change { peer, target: Target::Flow(pace.called?), is_held: false })
     }
 
-    /// Whether a flow waits.
     pub fn is_held(&self, peer: PeerId, key: &FlowKey) -> bool {
         self.paces
             .get(&(peer, Target::application(key)))
             .is_some_and(|pace| pace.line.contains(key))
     }
 
-    /// Forgets rates that have ended.
     pub fn age(&mut self, now: Time) {
         self.paces.retain(|_, pace| pace.until > now || !pace.line.is_empty());
     }

@@ -45,15 +45,12 @@ impl<S: Copy + Ord> Senders<S> {
     pub fn is_paused(&self) -> bool {
         self.is_paused
     }
-    /// All senders, in order.
     pub fn iter(&self) -> impl Iterator<Item = S> {
         self.all.iter().copied()
     }
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()
     }
-    /// Whether nobody has sent.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -33,24 +33,20 @@ struct Told {
     is_announced: bool,
     /// When it is due; [`Time::MAX`]: a record of its application covers it.
     due: Time,
-    /// A RESUME is repeated.
     again: bool,
 }
 
-/// The words to one peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Side {
     seq: u64,
     told: BTreeMap<Target, Told>,
     due: BTreeSet<(Time, Target)>,
-    /// Paused flows of each application.
     flows: BTreeMap<Target, u32>,
     /// Datagrams since `since`.
     since: Time,
     datagrams: u32,
 }
 
-/// The words to all peers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Teller {
     config: Config,
@@ -58,7 +54,6 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Without any target.
     pub fn new(config: Config) -> Teller {
         Teller { config, sides: BTreeMap::new() }
     }

@@ -68,14 +68,10 @@ impl Key {
     }
 }
 
-/// The head of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The switch that speaks.
     pub from: PeerId,
-    /// To whom.
     pub to: PeerId,
-    /// The speaker's epoch.
     pub epoch: u32,
     /// The receiver's, as far as the sender has it, else 0.
     pub to_epoch: u32,
@@ -83,7 +79,6 @@ pub struct Head {
     pub number: u64,
 }
 
-/// Reads numbers off the front.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

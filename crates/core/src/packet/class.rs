@@ -7,9 +7,7 @@ pub enum Ecn {
     /// The transport does not react to marks; a congested queue can only drop it.
     #[default]
     NotEct = 0,
-    /// The transport reacts to marks.
     Ect = 2,
-    /// Congestion experienced.
     Ce = 3,
 }
 
@@ -21,7 +19,6 @@ pub enum Color {
     /// Dropped only when nothing else can be.
     #[default]
     Green = 0,
-    /// Dropped beyond the color threshold.
     Red = 1,
 }
 
@@ -37,11 +34,9 @@ pub enum Importance {
     Unimportant,
     /// The one protected data packet of a flow.
     Important,
-    /// The acknowledgement that it caused.
     Echo,
     /// Data that was sent only to keep an important packet in flight.
     Forced,
-    /// The acknowledgement that it caused.
     ForcedEcho,
 }
 
@@ -55,7 +50,6 @@ impl Importance {
         Importance::Forced,
         Importance::ForcedEcho,
     ];
-    /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Importance::Control => "control",
@@ -144,13 +138,11 @@ impl TrafficClass {
     pub const fn with_ecn(self, ecn: Ecn) -> TrafficClass {
         TrafficClass(self.0 & !Self::ECN | ecn as u8)
     }
-    /// The same with another importance.
     #[inline]
     #[must_use]
     pub const fn with_importance(self, importance: Importance) -> TrafficClass {
         TrafficClass::new(self.priority(), importance, self.ecn())
     }
-    /// The same with another priority.
     #[inline]
     #[must_use]
     pub const fn with_priority(self, priority: u8) -> TrafficClass {

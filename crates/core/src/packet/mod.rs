@@ -35,7 +35,6 @@ use crate::units::Time;
 side::sides! {
     /// Of an acknowledgement: what arrived beyond it.
     0: Sack, sacks;
-    /// Between leaves that run CONGA.
     1: CongaHeader, conga_headers;
     /// Of a subflow's packet: where it belongs in the stream.
     2: Mapping, mappings;
@@ -71,11 +70,9 @@ pub mod flags {
     pub const ECE: u16 = 1;
     /// The sender has reduced its window.
     pub const CWR: u16 = 2;
-    /// This range was sent before.
     pub const RETRANSMISSION: u16 = 4;
     /// The last packet of its segment.
     pub const LAST: u16 = 8;
-    /// Was deflected at least once.
     pub const DEFLECTED: u16 = 16;
     /// Its link is down while it travels: it will not arrive.
     pub const LOST: u16 = 32;
@@ -94,7 +91,6 @@ pub mod flags {
 /// A transport protocol as a capture shows it. Each is declared in its own file.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
-    /// Its name.
     pub name: &'static str,
     /// Its number in the IP header.
     pub number: u8,
@@ -108,25 +104,17 @@ pub struct Protocol {
 crate::named! {
     /// The kind of a packet.
     pub enum Kind {
-        /// Payload of a stream.
         Data = "data",
-        /// A pure acknowledgement.
         Ack = "ack",
-        /// Asks for a connection.
         Syn = "syn",
-        /// Answers that.
         SynAck = "syn-ack",
         /// Payload of a queue pair's message.
         RdmaData = "rdma-data",
-        /// Acknowledges it.
         RdmaAck = "rdma-ack",
         /// Reports a gap before what has arrived.
         Nack = "nack",
-        /// Notifies the sender of congestion.
         Cnp = "cnp",
-        /// Payload of a Homa message.
         HomaData = "homa-data",
-        /// Allows more of it.
         Grant = "grant",
         /// Asks for some of it once more.
         Resend = "resend",
@@ -134,19 +122,15 @@ crate::named! {
         Busy = "busy",
         /// Confirms that the whole message has arrived.
         Done = "done",
-        /// Asks whether it is.
         Ping = "ping",
         /// Reports that nothing of the message has arrived.
         Unknown = "unknown",
         /// A packet of Ultra Ethernet transport, whole or trimmed.
         UetData = "uet-data",
-        /// Acknowledges it.
         UetAck = "uet-ack",
         /// Reports a trimmed packet.
         UetNack = "uet-nack",
-        /// Gives credit.
         UetPull = "uet-pull",
-        /// Asks for an acknowledgement.
         UetProbe = "uet-probe",
         /// Names flows to pause to a virtual switch.
         Overlay = "overlay",
@@ -173,50 +157,39 @@ impl Kind {
 /// no wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Payload of a stream.
     Data {
         /// Offset of the first payload byte in its stream.
         seq: u64,
-        /// The sending end's slot.
         slot: u32,
         /// The flowcell, counted by the sender's edge.
         flowcell: u16,
     },
-    /// A pure acknowledgement.
     Ack {
         /// The next byte expected.
         ack: u64,
-        /// The receiving end's slot.
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
     },
-    /// Asks for a connection.
     Syn {
-        /// The sending end's slot.
         slot: u32,
         /// The flowcell, as of the data that follows.
         flowcell: u16,
     },
-    /// Answers that.
     SynAck {
-        /// The receiving end's slot.
         slot: u32,
     },
     /// Payload of a queue pair's message.
     RdmaData {
         /// Offset of the first payload byte among all that the queue pair was given.
         seq: u64,
-        /// The sending end's slot.
         slot: u32,
         /// The flowcell, counted by the sender's edge.
         flowcell: u16,
     },
-    /// Acknowledges it.
     RdmaAck {
         /// The next byte expected.
         ack: u64,
-        /// The receiving end's slot.
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
@@ -225,34 +198,26 @@ pub enum Body {
     Nack {
         /// The next byte expected.
         ack: u64,
-        /// The receiving end's slot.
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
     },
-    /// Notifies the sender of congestion.
     Cnp {
-        /// The receiving end's slot.
         slot: u32,
     },
-    /// Payload of a Homa message.
     HomaData {
         /// Offset of the first payload byte in the message.
         offset: u32,
         /// Bytes of the whole message.
         length: u32,
-        /// The sending end's slot.
         slot: u32,
         /// Which of the connection's messages, counted from 0.
         number: u16,
     },
-    /// Allows more of it.
     Grant {
         /// The first byte that may not be sent yet.
         upto: u32,
-        /// The receiving end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
         /// The priority to send it with.
         priority: u8,
@@ -261,41 +226,29 @@ pub enum Body {
     Resend {
         /// The first byte that is missing.
         from: u32,
-        /// How many are.
         len: u32,
-        /// The receiving end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
         /// The priority to send it with.
         priority: u8,
     },
     /// Confirms that the message is still to be sent.
     Busy {
-        /// The sending end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
     },
     /// Confirms that the whole message has arrived.
     Done {
-        /// The receiving end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
     },
-    /// Asks whether it is.
     Ping {
-        /// The sending end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
     },
     /// Reports that nothing of the message has arrived.
     Unknown {
-        /// The receiving end's slot.
         slot: u32,
-        /// Which message.
         number: u16,
     },
     /// A packet of Ultra Ethernet transport.
@@ -304,47 +257,31 @@ pub enum Body {
         psn: u32,
         /// Up to where its sender wants credit, in units of credit from the beginning.
         target: u32,
-        /// The sending end's slot.
         slot: u32,
-        /// Its entropy value.
         value: u16,
     },
     /// Acknowledges packets; a [`Selective`] has the rest.
     UetAck {
-        /// The next number expected.
         next: u32,
-        /// The number that caused it.
         cause: u32,
-        /// The receiving end's slot.
         slot: u32,
     },
     /// Reports a trimmed packet.
     UetNack {
-        /// Its number.
         psn: u32,
-        /// The receiving end's slot.
         slot: u32,
-        /// Its entropy value.
         value: u16,
     },
-    /// Gives credit.
     UetPull {
         /// All credit so far, in its units.
         credit: u32,
-        /// The receiving end's slot.
         slot: u32,
-        /// Nobody waits for it.
         is_slow: bool,
     },
-    /// Asks for an acknowledgement.
     UetProbe {
-        /// The last number sent.
         psn: u32,
-        /// As of data.
         target: u32,
-        /// The sending end's slot.
         slot: u32,
-        /// As of data.
         value: u16,
     },
     /// Names flows to pause to a virtual switch; the records are in a side record.
@@ -366,16 +303,12 @@ pub struct Packet {
     /// When the sender's transport handed it down; on an answer, the same of the packet that caused
     /// it (RFC 7323's echo).
     pub stamp: Time,
-    /// The connection.
     pub flow: FlowId,
-    /// Sending host.
     pub src: HostId,
-    /// Receiving host.
     pub dst: HostId,
     /// By what a fabric distinguishes flows: the hash of the 5-tuple without DSCP and ECN, or the
     /// label that an edge has given it.
     pub entropy: u32,
-    /// Its side records.
     pub side: Side,
     /// The connection's slot at the receiving host, or [`NONE`] while the sender has not learned
     /// it.
@@ -384,13 +317,11 @@ pub struct Packet {
     pub rank: u32,
     /// On the wire: headers, payload and framing overhead.
     pub size: u16,
-    /// Transport payload.
     pub payload: u16,
     /// Bits of [`flags`].
     pub flags: u16,
     /// The port by which it entered the switch that holds it.
     pub ingress: u16,
-    /// Priority, importance, ECN.
     pub class: TrafficClass,
     /// Switches that it may still cross.
     pub ttl: u8,
@@ -505,7 +436,6 @@ impl Packet {
     pub fn ecn(&self) -> Ecn {
         self.class.ecn()
     }
-    /// Marks it: congestion experienced.
     #[inline]
     pub fn mark(&mut self) {
         self.class = self.class.with_ecn(Ecn::Ce);

@@ -13,7 +13,6 @@ use crate::units::Time;
 
 /// Words of a packet: a datagram has room for more, a side record is of a size with others.
 pub const WORDS: usize = 6;
-/// Headers of IP and UDP.
 pub const HEADERS: u32 = 28;
 /// The datagram's port, as a capture shows it.
 const PORT: u16 = 4793;
@@ -21,16 +20,13 @@ const PORT: u16 = 4793;
 /// The overlay, as a capture shows it.
 pub const PROTOCOL: Protocol = Protocol { name: "overlay", number: 17, checksum_at: 6, header };
 
-/// Whom a word is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whom {
     /// All that is sent to the host that speaks.
     Host,
     /// One core of an application there, by its number.
     Application(u16),
-    /// A flow to it.
     Flow {
-        /// The connection.
         flow: FlowId,
         /// The core of an application that it goes to.
         application: u16,
@@ -73,14 +69,10 @@ impl Whom {
     }
 }
 
-/// One message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// What.
     pub word: Word,
-    /// Of whom.
     pub whom: Whom,
-    /// The number of the change.
     pub seq: u64,
     /// Bytes that wait there.
     pub queued: u32,
@@ -114,7 +106,6 @@ impl Words {
         }
         words
     }
-    /// All of them.
     pub fn said(&self) -> &[Said] {
         &self.said[..usize::from(self.count)]
     }

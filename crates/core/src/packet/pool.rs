@@ -18,7 +18,6 @@ pub fn push_tight<T>(vector: &mut Vec<T>, value: T) {
 #[derive(Clone, Debug)]
 pub struct Pool<T, const PAGE: usize = 16> {
     pages: Vec<Box<[T; PAGE]>>,
-    /// Slots that were ever used.
     used: u32,
     free: Vec<u32>,
 }
@@ -52,7 +51,6 @@ impl<T: Copy + Default, const PAGE: usize> Pool<T, PAGE> {
     pub fn remove(&mut self, id: u32) {
         push_tight(&mut self.free, id);
     }
-    /// How many are live.
     pub fn live(&self) -> usize {
         self.used as usize - self.free.len()
     }

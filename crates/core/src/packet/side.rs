@@ -64,6 +64,7 @@ pub struct Linked<T> {
 pub type Linkeds<T> = Pool<Linked<T>>;
 
 /// A type that can be a side record.
+#[warn(missing_docs)]
 pub trait Sided: Copy + Default {
     /// Which of the pools is its.
     const TAG: u32;

@@ -16,7 +16,6 @@ pub const HEADERS: u32 = 40;
 /// TCP, as a capture shows it.
 pub const PROTOCOL: Protocol = Protocol { name: "tcp", number: 6, checksum_at: 16, header };
 
-/// TCP's header without options.
 const HEADER: usize = 20;
 /// The most that TCP options can take.
 const OPTIONS_MAX: usize = 40;
@@ -40,7 +39,6 @@ mod bit {
 pub struct Sack {
     /// `[from, to)` each.
     pub blocks: [(u64, u64); 4],
-    /// How many are used.
     pub count: u8,
 }
 

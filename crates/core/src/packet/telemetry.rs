@@ -27,7 +27,6 @@ pub struct Hop {
     pub sent: u64,
     /// Bytes that waited behind it.
     pub queue: u64,
-    /// The link's rate.
     pub rate: Rate,
 }
 
@@ -61,7 +60,6 @@ impl Packed {
 pub struct Late {
     /// When the packet starts.
     pub at: Time,
-    /// The port's number among all.
     pub number: u32,
 }
 

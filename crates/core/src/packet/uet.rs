@@ -30,7 +30,6 @@ pub const CONTROL_PRIORITY: u8 = 7;
 /// Ultra Ethernet transport, as a capture shows it.
 pub const PROTOCOL: Protocol = Protocol { name: "uet", number: 17, checksum_at: 6, header };
 
-/// Where it listens.
 const PORT: u16 = 4793;
 
 /// The content of an ACK beside its two numbers.

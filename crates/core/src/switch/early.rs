@@ -50,11 +50,9 @@ impl Curve {
 /// The meaning of an average for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Below the minimum.
     Below,
     /// Between the thresholds: whether the lot hits it.
     Drawn(bool),
-    /// Beyond the maximum.
     Beyond,
 }
 

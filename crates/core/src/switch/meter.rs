@@ -12,7 +12,6 @@
 use super::*;
 use crate::packet::telemetry::Late;
 
-/// A port's meter.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
     rate: Rate,

@@ -61,6 +61,7 @@ pub struct QueueView {
 
 /// A policy's view of the ports of its switch: lengths as the switch's occupancy gives them, the
 /// tests as each port would make them.
+#[warn(missing_docs)]
 pub trait PortView {
     /// Bytes that wait at a port.
     fn bytes(&mut self, port: u16) -> u64;
@@ -96,6 +97,7 @@ impl PortView for NoPorts {
 }
 
 /// The driver's services to a node: links, timing, and the pool that packets live in.
+#[warn(missing_docs)]
 pub trait Wire {
     /// The packets.
     fn packets(&mut self) -> &mut Packets;
@@ -116,34 +118,24 @@ pub trait Wire {
 /// All ports of a switch, of one kind.
 #[derive(Clone, Debug)]
 pub enum Ports {
-    /// One event a hop.
     Fast(Vec<FastPort>),
-    /// Everything else.
     General(Vec<GeneralPort>),
 }
 
-/// The parts of a switch.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// Tier and salt.
     pub site: Site,
-    /// How to reach hosts.
     pub routes: Routes,
-    /// By port.
     pub ports: Vec<PortConfig>,
     /// Ports that lead to other switches.
     pub fabric_ports: Vec<u16>,
     /// Use fast ports; all must fit, and a deflection needs ports that share no memory.
     pub fast: bool,
-    /// The shared memory.
     pub memory: Memory,
-    /// Which port of several.
     pub path: Path,
-    /// Where else.
     pub deflection: Deflection,
     /// How fresh the queue lengths are that the switch decides by.
     pub occupancy: Occupancy,
-    /// Whom to stop.
     pub pause: Pause,
     /// The settings that it trims by; not with fast ports.
     pub trim: Option<overflow::Trim>,
@@ -151,7 +143,6 @@ pub struct SwitchConfig {
     /// all of its driver. With fast ports the driver [completes](Switch::complete_telemetry) what
     /// it reads.
     pub telemetry: Option<u32>,
-    /// This switch's random numbers.
     pub random: Stream,
 }
 
@@ -202,7 +193,6 @@ pub struct Switch {
     alive: Vec<u16>,
     /// Some port is down, and the path's labels must be led around it.
     detours: bool,
-    /// The deflection's.
     nature: Nature,
     /// The deflection or the path choice acts on packets that are forwarded.
     steps_in: bool,
@@ -210,7 +200,6 @@ pub struct Switch {
     looks_closely: bool,
     /// Packets that make room for another, while they are moved.
     victims: Vec<PacketId>,
-    /// Whether its ports have watchdogs.
     has_watchdogs: bool,
     /// Its fast ports have meters or share a memory.
     is_close: bool,
@@ -269,7 +258,6 @@ impl Switch {
         &mut self.path
     }
 
-    /// A switch with empty queues.
     pub fn new(config: SwitchConfig) -> Switch {
         // By reference: a collect from the vector itself would keep its larger allocation.
         let mut ports = if config.fast {

@@ -52,7 +52,6 @@ impl PauseTarget {
 /// go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseFrame {
-    /// Whom.
     pub target: PauseTarget,
     /// Until when, from the frame's arrival; zero resumes.
     pub duration: Time,

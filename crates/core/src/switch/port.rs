@@ -59,21 +59,16 @@ impl LinkRate {
     }
 }
 
-/// The parts of a port.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
-    /// Its link's rate.
     pub rate: Rate,
     /// The amount that it may hold by itself.
     pub capacity: Capacity,
     /// Bytes that packets of the priority [`CONTROL_PRIORITY`] may take beside that; `None`: they
     /// take from it. With strict priority alone.
     pub control: Option<u64>,
-    /// How it marks.
     pub marking: Marking,
-    /// Whom it admits early.
     pub admission: Admission,
-    /// How it serves.
     pub queue: Queue,
 }
 
@@ -117,7 +112,6 @@ pub struct Terms<'a> {
     pub known: Option<QueueView>,
     /// The admission counts a packet that found no room, too.
     pub sample_full: bool,
-    /// The node's random numbers.
     pub random: &'a Random,
 }
 
@@ -169,7 +163,6 @@ pub struct GeneralPort {
     control: Option<Box<Apart>>,
     rules: Arc<Rules>,
     packets: u32,
-    /// Its number at its switch.
     number: u16,
     /// It has a floor or a watchdog.
     is_guarded: bool,
@@ -367,7 +360,6 @@ impl GeneralPort {
         Ok(())
     }
 
-    /// Whether anything waits.
     #[inline]
     fn has_any(&self) -> bool {
         self.packets > 0 || self.control.as_ref().is_some_and(|apart| apart.packets > 0)
@@ -378,7 +370,6 @@ impl GeneralPort {
         if let Queue::StrictPriority(queue) = &self.queue { queue.newest() } else { None }
     }
 
-    /// Takes it out.
     pub(super) fn take_newest(
         &mut self,
         now: Time,

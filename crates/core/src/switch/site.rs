@@ -10,10 +10,8 @@
 use crate::params::{Field, Form, Value, ValueError};
 use crate::units::Rate;
 
-/// Where a port is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortSite {
-    /// Its link's rate.
     pub rate: Rate,
     /// Its switch's tier: 0 for leaf and edge (and for a host's NIC), 1 for spine and aggregation,
     /// 2 for core.
@@ -70,16 +68,13 @@ pub const OTHERS: &str = "others";
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByTier<T> {
     others: T,
-    /// As written: name, tier, amount.
     named: Vec<(String, u8, T)>,
 }
 
 impl<T> ByTier<T> {
-    /// One amount for all.
     pub const fn all(amount: T) -> Self {
         ByTier { others: amount, named: Vec::new() }
     }
-    /// The amount of a tier.
     pub fn at(&self, tier: u8) -> &T {
         self.named
             .iter()
@@ -167,16 +162,13 @@ impl Ports {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ByPort<T> {
     others: T,
-    /// As written: name, ports, amount.
     named: Vec<(String, Ports, T)>,
 }
 
 impl<T> ByPort<T> {
-    /// One amount for all.
     pub const fn all(amount: T) -> Self {
         ByPort { others: amount, named: Vec::new() }
     }
-    /// The amount of a port.
     pub fn at(&self, site: &PortSite) -> &T {
         self.named
             .iter()
@@ -232,10 +224,8 @@ impl<T: Field> Field for ByPort<T> {
 /// An amount, or `"auto"`: the mechanism's own rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Auto<T> {
-    /// By the rule.
     #[default]
     Auto,
-    /// As written.
     Given(T),
 }
 

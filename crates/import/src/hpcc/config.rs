@@ -20,7 +20,6 @@ struct Given {
     /// `None`: it is in no table, or a line of a group, or words behind a value.
     key: Option<&'static Key>,
     line: usize,
-    /// As it is written, shortened.
     text: String,
     words: Vec<String>,
 }
@@ -28,7 +27,6 @@ struct Given {
 /// The fate of settings of some nodes (`GROUP_START{` in SimAI's).
 const GROUP: &str = "settings of some nodes alone are not modelled: all nodes have the same";
 
-/// The configuration.
 pub(super) struct Config {
     pub source: Source,
     given: Vec<Given>,
@@ -117,7 +115,6 @@ impl Config {
         Some(map)
     }
 
-    /// The whole numbers of LINK_DOWN.
     pub fn numbers(&self, name: &str) -> Option<Vec<u64>> {
         self.of(name)?.words.iter().map(|word| word.parse().ok()).collect()
     }

@@ -16,7 +16,6 @@ use crate::told::Fate;
 use crate::units::{seconds, us_text};
 use crate::{Imported, Result};
 
-/// The list of flows.
 pub(super) struct Flows {
     pub csv: String,
     /// When the first one starts there: the beginning here.
@@ -41,7 +40,6 @@ pub(super) struct Reading<'a> {
 /// The columns of a line, as places of its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Columns {
-    /// Their names, in their order.
     text: &'static str,
     /// How many there are; what follows is not read.
     count: usize,
@@ -61,26 +59,21 @@ const fn columns(text: &'static str, count: usize, first: usize, bytes: usize) -
     Columns { text, count, id: None, port, first, bytes, start: bytes + 1, in_packets: false }
 }
 
-/// HPCC's, TLT's, SimAI's.
 const PLAIN: Columns = columns("src dst pg port bytes start", 6, 0, 4);
-/// ConWeave's.
 const PORTLESS: Columns = columns("src dst pg bytes start", 5, 0, 3);
 /// Those of m3's fork and others.
 const NUMBERED: Columns =
     Columns { id: Some(0), ..columns("id src dst pg port bytes start", 7, 1, 5) };
-/// The ancestor's.
 const PACKETS: Columns =
     Columns { in_packets: true, ..columns("src dst pg packets start stop", 5, 0, 3) };
 
 /// The port of nearly all lists, which `fct.txt` has for lists without ports.
 const COMMON_PORT: u16 = 100;
 
-/// A flow of the list.
 struct Flow {
     line: usize,
     id: Option<u64>,
     start: Time,
-    /// The nodes there.
     nodes: [u32; 2],
     src: u32,
     dst: u32,
@@ -224,7 +217,6 @@ fn is_sound(words: &[&str], columns: &Columns, reading: &Reading<'_>) -> bool {
         && start.is_some_and(|start| reading.from <= start && start <= reading.to)
 }
 
-/// One flow.
 fn flow(
     source: &Source,
     reading: &Reading<'_>,

@@ -5,7 +5,6 @@ use millpond_core::Time;
 
 use super::config::Config;
 
-/// A fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fork {
     Hpcc,

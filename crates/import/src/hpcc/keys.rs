@@ -7,21 +7,17 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Form {
     /// A whole number, or true or false.
     Whole,
-    /// A number.
     Number,
     /// A data rate of ns-3.
     Rate,
-    /// A word.
     Word,
     /// How many pairs follow, and the pairs of a rate and a number.
     Map,
-    /// A time and two nodes.
     Down,
 }
 
@@ -29,20 +25,17 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
-    /// The importer reads it.
     Read,
     /// It is a parameter of one congestion control or of queue pairs: `transport.rs` has it in a
     /// table.
     Transport,
     /// It names what the simulator writes, and where.
     Output,
-    /// It has no effect there.
     Unused,
     /// It is not modelled, unless it has the key's value.
     Unless,
 }
 
-/// A key.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     /// Its name, and others that it has.
@@ -61,7 +54,6 @@ impl Key {
     }
 }
 
-/// Keys of one part.
 #[derive(Deserialize)]
 struct Group {
     part: Part,
@@ -73,7 +65,6 @@ struct Group {
     keys: BTreeMap<Form, Vec<String>>,
 }
 
-/// The table.
 pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let groups: Vec<Group> = built_in("keys.toml", include_str!("keys.toml"));
     let keys = groups.into_iter().flat_map(|Group { part, value, means, keys }| {
@@ -88,7 +79,6 @@ pub(super) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     keys.collect()
 });
 
-/// The key of a name.
 pub(super) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.names.iter().any(|own| own == name))
 }

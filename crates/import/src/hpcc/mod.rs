@@ -42,9 +42,7 @@ use topology::Topology;
 /// Files that take the places of those that a configuration names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Instead<'a> {
-    /// The topology.
     pub topology: Option<&'a Path>,
-    /// The list of flows.
     pub flows: Option<&'a Path>,
     /// A workload of SimAI, Chakra or GOAL, which replaces all flows.
     pub workload: Option<&'a Path>,
@@ -148,7 +146,6 @@ fn about(topology: &Topology, source: &Source) -> Vec<String> {
     facts
 }
 
-/// The traffic of a scenario.
 struct Traffic {
     table: String,
     /// When the first flow starts there.
@@ -176,7 +173,6 @@ fn programs(name: &str, config: &Config, path: &Path, imported: &mut Imported) -
     Ok(Traffic { table: workload.table, begin: Time::ZERO, file: None })
 }
 
-/// The traffic of TLT's fork.
 fn drawn(
     name: &str,
     config: &Config,

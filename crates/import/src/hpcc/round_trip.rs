@@ -18,7 +18,6 @@ struct Way {
     delay: u64,
     /// A packet's time on all links.
     sending: u64,
-    /// The narrowest link.
     rate: Rate,
 }
 

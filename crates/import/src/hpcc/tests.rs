@@ -93,7 +93,6 @@ fn imported(name: &str, config: &str, topology: &str, flows: &str) -> Result<Imp
     import(&dir.0.join("config.txt"), Instead::default())
 }
 
-/// The problem, without the folder.
 fn fails(name: &str, config: &str, topology: &str, flows: &str) -> String {
     match imported(name, config, topology, flows).unwrap_err() {
         Error::Wrong { file, line, message } => {
@@ -540,7 +539,6 @@ fn the_ancestors_lists_are_in_packets() {
     assert!(all.files[1].1.ends_with("\n500000,3,0,1\n"), "{}", all.files[1].1);
 }
 
-/// Files of SimAI's command line.
 #[test]
 fn files_are_given_in_the_place_of_those_that_keys_name() {
     let dir = dir("given", &CONFIG.replace("mix/", "elsewhere/"), TOPOLOGY, FLOWS);

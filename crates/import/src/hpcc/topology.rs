@@ -18,7 +18,6 @@ use crate::{Imported, Result, units};
 /// The network, and what it lacks.
 pub(super) struct Topology {
     pub network: Network,
-    /// NVSwitches, by node.
     pub nvswitches: BTreeSet<u32>,
     /// Links whose rate is written without a unit.
     pub bare_rates: usize,
@@ -73,7 +72,6 @@ impl Form {
     }
 }
 
-/// Reads it.
 pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Topology> {
     let count = source.words().left_in_line();
     let forms: &[Form] = match count {

@@ -33,7 +33,6 @@ struct Mode {
     kind: String,
     /// The congestion control that the kind only stands in for.
     instead: Option<String>,
-    /// Their key, our key.
     keys: Vec<(String, String, As)>,
     #[serde(default)]
     lost: Lost,
@@ -56,7 +55,6 @@ const TELEMETRY: [(&str, u64, &str); 2] = [
     ("SAMPLE_FEEDBACK", 0, "every acknowledgement carries telemetry, not only some"),
 ];
 
-/// The number of TIMELY.
 const TIMELY: u64 = 7;
 
 impl Mode {

@@ -38,17 +38,11 @@ pub(super) struct Failure {
     pub link: u64,
 }
 
-/// A matrix that is checked.
 pub(super) struct Matrix {
-    /// Hosts.
     pub nodes: u32,
-    /// The line of that number.
     pub nodes_line: usize,
-    /// Its file.
     pub file: Source,
-    /// The list of flows.
     pub csv: String,
-    /// Whether there are no flows.
     pub is_empty: bool,
     /// Links that fail, with their texts.
     pub failures: Vec<(Failure, String)>,
@@ -56,7 +50,6 @@ pub(super) struct Matrix {
     pub duration: Option<Time>,
 }
 
-/// A connection.
 #[derive(Default)]
 struct Connection {
     line: usize,
@@ -66,11 +59,9 @@ struct Connection {
     start: Option<Time>,
     id: Option<u64>,
     waits_for: Option<u64>,
-    /// Triggers that it activates.
     activates: Vec<u64>,
     /// Whether it is a message of a connection, and its text.
     message: Option<String>,
-    /// Unknown words.
     strange: Vec<String>,
 }
 
@@ -212,7 +203,6 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
     any
 }
 
-/// A link that fails.
 fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
     let (mut tier, mut switch, mut link) = (None, None, None);
     for pair in words[1..].chunks(2) {
@@ -247,7 +237,6 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
 
 /// The keyword of a message of a connection.
 const MESSAGE: &str = "msg";
-/// Words of a connection.
 const KEYS: [&str; 9] = [
     "start",
     "size",
@@ -322,7 +311,6 @@ fn connection(
     Ok(found)
 }
 
-/// Picoseconds; beside messages whole microseconds.
 fn start(source: &Source, (line, word): Word<'_>, reuse: bool) -> Result<Time> {
     let (unit, name) = match reuse {
         true => (Time::from_us(1), "microseconds"),
@@ -521,7 +509,6 @@ fn predecessors(source: &Source, reading: &Reading) -> Result<Vec<Vec<usize>>> {
     Ok(after)
 }
 
-/// The flows as CSV.
 fn list(source: &Source, reading: &Reading) -> Result<String> {
     let after = predecessors(source, reading)?;
     // A file without triggers is a plain list.

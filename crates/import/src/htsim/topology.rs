@@ -249,7 +249,6 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
     })
 }
 
-/// The tree in numbers.
 struct Tree {
     /// By tier: the values of the file.
     tiers: Vec<[u64; 9]>,

@@ -16,7 +16,6 @@ const TEXT: &str = "duration = \"1s\"\n[topology]\nkind = \"single-switch\"\nhos
     batch = 1\n[[traffic]]\nname = \"quick\"\nkind = \"permutation\"\nsize = \"1KB\"\n\
     [[traffic]]\nname = \"slow\"\nkind = \"permutation\"\nsize = \"1KB\"\n[edge]\n";
 
-/// A flag of TCP.
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 

@@ -20,9 +20,7 @@ use std::iter::Peekable;
 /// Traffic that begins at a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Begin {
-    /// A source's closed loops.
     Loop(u16),
-    /// A flow that has waited.
     Waited(FlowId),
 }
 
@@ -46,7 +44,6 @@ pub struct Agenda<'a> {
 }
 
 impl<'a> Agenda<'a> {
-    /// All traffic of a plan.
     pub fn new(plan: &'a Plan) -> Agenda<'a> {
         let mut agenda = Agenda {
             plan,

@@ -23,11 +23,9 @@ const READY: usize = 16;
 /// A cgroup for sockets of one host. It is threaded (`cgroup.type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Whose sockets.
     pub host: u32,
     /// The classes of traffic that belong to it; `None`: all.
     pub classes: Option<Vec<u16>>,
-    /// Its folder.
     pub folder: PathBuf,
 }
 
@@ -39,17 +37,14 @@ impl Cgroup {
     }
 }
 
-/// A thread in a cgroup.
 struct Maker {
     ready: Option<Receiver<io::Result<OwnedFd>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Makes sockets in cgroups.
 #[derive(Default)]
 pub(super) struct Makers {
     cgroups: Vec<Cgroup>,
-    /// By cgroup.
     makers: Vec<Maker>,
 }
 

@@ -7,10 +7,8 @@ use super::info::Socket;
 use millpond_core::{FlowId, Time};
 use std::ops::Range;
 
-/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The client sends a flow.
     OneWay,
     /// The same, and the source host's next flow of this source follows.
     Shuffle {
@@ -48,9 +46,7 @@ impl Role {
 /// An end, by its part in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It has connected.
     Client,
-    /// It has accepted.
     Server,
 }
 
@@ -67,7 +63,6 @@ impl Side {
 /// One end, with its socket or what stands for it.
 #[derive(Debug)]
 pub struct End<S> {
-    /// The socket.
     pub socket: S,
     /// Bytes that the socket has not taken.
     pub to_send: u64,
@@ -96,32 +91,23 @@ impl<S: Socket> End<S> {
 pub struct Opening {
     /// The flow of the client's bytes; that of the server's, if any, is the next.
     pub flow: FlowId,
-    /// The class of traffic.
     pub class: u16,
-    /// The client's host.
     pub src: u32,
-    /// The server's host.
     pub dst: u32,
     /// Bytes of the flow, of the request, of a probe.
     pub bytes: u64,
     /// The query that it belongs to.
     pub query: Option<u32>,
-    /// When it was to start.
     pub start: Time,
-    /// The purpose.
     pub role: Role,
 }
 
-/// A connection.
 #[derive(Debug)]
 pub struct Connection<S> {
-    /// The flow.
     pub opening: Opening,
-    /// Of the client.
     pub port: u16,
     /// Whether the handshake is over for the client.
     pub is_open: bool,
-    /// The end that has connected.
     pub client: End<S>,
     /// `None` before it is accepted.
     pub server: Option<End<S>>,
@@ -167,12 +153,10 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// The ends that there are.
     pub fn ends(&self) -> impl Iterator<Item = &End<S>> {
         [Some(&self.client), self.server.as_ref()].into_iter().flatten()
     }
 
-    /// Whether it measures round-trip times.
     pub fn is_probe(&self) -> bool {
         matches!(self.opening.role, Role::Probe { .. })
     }

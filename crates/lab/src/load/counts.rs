@@ -8,7 +8,6 @@ use millpond_core::{FlowId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Sums over a run.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Flows and calls that have started.
@@ -35,7 +34,6 @@ pub struct Counts {
     /// Bytes that receiving applications have read since the beginning, by class, at each multiple
     /// of `[capture] goodput`.
     pub goodput: Vec<Vec<u64>>,
-    /// Flows whose connections were sampled.
     pub sampled: BTreeSet<FlowId>,
     /// Flows whose last acknowledgement had no time stamp; their `sender_last` is up to 50 ms late.
     pub unstamped: u64,
@@ -43,16 +41,13 @@ pub struct Counts {
     pub waiting: Vec<FlowId>,
     /// Dependent flows whose start would have been after their stop or the end.
     pub late: Vec<FlowId>,
-    /// When the run ended.
     pub ended: Time,
     /// Whether somebody stopped it before its end.
     pub interrupted: bool,
 }
 
-/// Errors of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Number of delays.
     pub count: u64,
     /// The first one: which flow, and what happened.
     pub first: String,

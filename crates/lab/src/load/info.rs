@@ -47,7 +47,6 @@ pub struct TcpInfo {
     pub timeouts: u32,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Time,
-    /// Retransmission timeout.
     pub rto: Time,
     /// Data packets that arrived before an earlier one.
     pub out_of_order: u32,
@@ -57,9 +56,7 @@ pub struct TcpInfo {
     recovery: u8,
     /// Payload bytes of a full segment.
     mss: u32,
-    /// The congestion window in segments.
     cwnd: u32,
-    /// The slow-start threshold in segments.
     ssthresh: u32,
     /// Segments believed to be in the network (RFC 6675's pipe).
     pipe: u32,
@@ -130,7 +127,6 @@ impl TcpInfo {
 
 /// The report of a connection's end about itself.
 pub trait Socket {
-    /// TCP_INFO.
     fn info(&self) -> TcpInfo;
     /// Bytes that it has taken and the peer has not acknowledged.
     fn unacknowledged(&self) -> u64;

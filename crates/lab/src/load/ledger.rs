@@ -19,18 +19,13 @@ use std::io;
 
 /// Counts and records of a run.
 pub struct Ledger<'a> {
-    /// Whose.
     pub plan: &'a Plan,
-    /// Traffic that is to come.
     pub agenda: Agenda<'a>,
-    /// Makes records.
     pub recorder: Recorder<'a>,
-    /// The counts so far.
     pub counts: Counts,
     /// Whether neither the sink nor the caller has ended the run.
     pub goes_on: bool,
     goodput: Goodput,
-    /// Flows and calls under way.
     active: u64,
     /// Records of what errors have ended.
     failed: Vec<FlowRecord>,
@@ -43,18 +38,15 @@ pub enum Follows {
     Nothing,
     /// The flow is delivered, and over when its last byte is acknowledged.
     Delivery,
-    /// The server answers.
     Answer,
     /// The server answers at this time.
     Thought(Time),
-    /// The client calls again.
     Call,
     /// The probe asks again at this time.
     Question(Time),
 }
 
 impl<'a> Ledger<'a> {
-    /// Of a run that begins.
     pub fn new(plan: &'a Plan) -> Ledger<'a> {
         Ledger {
             plan,

@@ -64,7 +64,6 @@ use std::time::Instant;
 pub struct Place {
     /// Its network namespace: a name of `ip netns`, or a path.
     pub namespace: String,
-    /// Its address there.
     pub address: Ipv4Addr,
 }
 
@@ -84,7 +83,6 @@ pub(crate) fn class_of(held: &Held, classes: u16) -> Option<u16> {
 pub struct Settings<'a> {
     /// Whose traffic. The caller refuses transports other than `congestion`.
     pub plan: &'a Plan,
-    /// By host.
     pub places: &'a [Place],
     /// The kernel's name of every socket's congestion control, such as `cubic`.
     pub congestion: &'a str,
@@ -116,30 +114,15 @@ pub trait Sink {
 pub enum Error {
     /// A plan's host has no place, or a place no host.
     #[error("the plan has {hosts} hosts and the lab {places} places: give one place for each host")]
-    Places {
-        /// Hosts of the plan.
-        hosts: usize,
-        /// Places given.
-        places: usize,
-    },
+    Places { hosts: usize, places: usize },
     /// A namespace cannot be opened or entered.
     #[error("network namespace {name:?}: {source}; make it, and run as root")]
-    Namespace {
-        /// Its name.
-        name: String,
-        /// The kernel's reason.
-        source: std::io::Error,
-    },
-    /// A host cannot listen.
+    Namespace { name: String, source: std::io::Error },
     #[error("host {host} cannot listen on {address}:{port} with {congestion:?}: {source}")]
     Listen {
-        /// Which.
         host: u32,
-        /// Its address.
         address: Ipv4Addr,
-        /// The port.
         port: u16,
-        /// The congestion control.
         congestion: String,
         /// The kernel's reason; "not found": it has no such congestion control.
         source: std::io::Error,

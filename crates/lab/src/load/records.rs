@@ -15,9 +15,7 @@ use millpond_scenario::traffic::Query;
 use millpond_scenario::{Ends, IdealTimes};
 use std::collections::BTreeMap;
 
-/// Makes records.
 pub struct Recorder<'a> {
-    /// Whose records.
     pub plan: &'a Plan,
     ideal: IdealTimes,
 }

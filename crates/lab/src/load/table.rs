@@ -10,19 +10,15 @@ use std::os::fd::OwnedFd;
 /// A connection, both ends of which this process has.
 pub(super) type Connection = connection::Connection<OwnedFd>;
 
-/// Names a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     slot: u32,
     generation: u32,
 }
 
-/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A listener, by number.
     Listener(u32),
-    /// An end of a connection.
     End(Key, Side),
 }
 
@@ -50,7 +46,6 @@ impl Token {
     }
 }
 
-/// Connections by key.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// Each place with the generation that it has, or will have next.
@@ -87,7 +82,6 @@ impl Connections {
         place.1.take()
     }
 
-    /// All, with their keys.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &Connection)> {
         self.places.iter().enumerate().filter_map(|(slot, (generation, connection))| {
             let key = Key { slot: slot as u32, generation: *generation };

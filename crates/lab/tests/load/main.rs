@@ -1,6 +1,5 @@
 //! The load generator's traffic on this kernel, against the simulator's of the same plan.
 #![cfg(target_os = "linux")]
-#![allow(missing_docs)]
 
 mod lab;
 mod measurements;

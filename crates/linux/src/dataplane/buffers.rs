@@ -6,7 +6,6 @@
 
 use super::frame::{Offload, vlan};
 
-/// Which buffer.
 pub type BufferId = u32;
 /// Bytes before a frame that was read: for a tag that it gets.
 pub const ROOM: usize = vlan::LENGTH;
@@ -15,7 +14,6 @@ pub const FRAME_MAX: usize = 65_536 + 64;
 /// "No buffer": a packet without payload.
 pub const NONE: BufferId = u32::MAX;
 
-/// All buffers.
 pub struct Buffers {
     buffers: Vec<Box<[u8]>>,
     references: Vec<u32>,
@@ -54,7 +52,6 @@ impl Buffers {
         self.references.push(1);
         Some((self.buffers.len() - 1) as BufferId)
     }
-    /// So many more references.
     #[inline]
     pub fn retain(&mut self, id: BufferId, count: u32) {
         self.references[id as usize] += count;
@@ -84,11 +81,9 @@ impl Buffers {
     pub fn bytes_mut(&mut self, id: BufferId) -> &mut [u8] {
         &mut self.buffers[id as usize]
     }
-    /// Whether all are in use.
     pub fn is_exhausted(&self) -> bool {
         self.free.is_empty() && self.buffers.len() >= self.limit
     }
-    /// How many are in use.
     pub fn in_use(&self) -> usize {
         self.buffers.len() - self.free.len()
     }
@@ -97,7 +92,6 @@ impl Buffers {
 /// A frame that was read: where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// In which buffer.
     pub buffer: BufferId,
     /// From which byte on; where a port has read it no earlier than [`ROOM`].
     pub start: usize,

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Faults whose frames are kept.
 const KEPT: usize = 8;
 /// Bytes that are kept of a frame: all headers, and an ordinary packet.
 const BYTES: usize = 1600;
@@ -30,7 +29,6 @@ thread_local! {
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// A panic that was caught.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Seconds since 1970.
@@ -45,12 +43,9 @@ pub struct Fault {
     pub frame: String,
 }
 
-/// Faults since the process started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
-    /// All of them.
     pub count: u64,
-    /// The last ones, oldest first.
     pub last: Vec<Fault>,
 }
 
@@ -95,7 +90,6 @@ impl Panic {
     }
 }
 
-/// The faults so far.
 pub fn faults() -> Faults {
     let faults = FAULTS.lock().unwrap_or_else(PoisonError::into_inner);
     Faults { count: faults.0, last: faults.1.iter().cloned().collect() }

@@ -24,7 +24,6 @@ pub struct FlowKey {
     vlan: Option<u16>,
 }
 
-/// The keys of hashes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys(u64, u64);
 
@@ -40,7 +39,6 @@ impl Keys {
     pub fn seeded(seed: u64) -> Keys {
         Keys(mix64(seed) | 1, mix64(seed ^ 1))
     }
-    /// A hash of two numbers.
     #[inline]
     pub fn of_pair(&self, a: u64, b: u64) -> u32 {
         (mix(mix(self.1 ^ a, self.0 ^ b), self.1) >> 32) as u32
@@ -74,7 +72,6 @@ impl FlowKey {
         let (ports, protocol) = (word(header, layers.transport), layers.protocol.number());
         FlowKey { addresses, ports, protocol, version: layers.version, peer, vlan }
     }
-    /// Source and destination.
     pub fn ends(&self) -> [SocketAddr; 2] {
         let ports = self.ports.to_ne_bytes();
         [0, 1].map(|end| {
@@ -98,7 +95,6 @@ impl FlowKey {
     pub fn vlan(&self) -> Option<u16> {
         self.vlan
     }
-    /// Its hash.
     #[inline]
     pub fn hash(&self, keys: &Keys) -> u32 {
         let [a, b, c, d] = self.addresses;

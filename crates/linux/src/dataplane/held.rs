@@ -16,7 +16,6 @@ use std::io::IoSlice;
 pub struct Held {
     /// Its bytes.
     pub bytes: Packet,
-    /// Its headers, as parsed.
     pub view: View,
     /// The work that is still to be done to it.
     pub offload: Offload,

@@ -31,7 +31,6 @@ const CALM: Time = Time::from_s(5);
 const RETURNS: u32 = 3;
 /// Probes of a port whose return counts.
 const RECENT: u32 = 16;
-/// The group of probes.
 const GROUP: Mac = Mac([0x03, 0, 0, 0x6d, 0x70, 0x6c]);
 /// IEEE 802's second EtherType for local experiments.
 const ETHERTYPE: u16 = 0x88b6;
@@ -41,12 +40,10 @@ const LENGTH: usize = 60;
 /// The bytes of a frame that are looked at.
 pub const FRONT: usize = 64;
 
-/// A probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The process that has sent it.
     pub sender: u64,
-    /// Its port.
     pub port: u16,
     /// Its number among those of the port.
     pub number: u32,
@@ -114,7 +111,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether frames pass.
     #[inline]
     pub fn is_blocked(&self) -> bool {
         self.back.is_some()
@@ -123,7 +119,6 @@ impl Watch {
     pub fn back(&self) -> Option<&str> {
         self.back.as_ref().map(|back| &back.at[..])
     }
-    /// How often it was blocked.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -131,7 +126,6 @@ impl Watch {
     pub fn due(&self) -> Time {
         self.due
     }
-    /// A probe is due now.
     pub fn hurry(&mut self, now: Time) {
         if now.saturating_sub(self.sent) >= DOUBT || self.number == 0 {
             self.due = now;

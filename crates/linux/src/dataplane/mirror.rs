@@ -22,7 +22,6 @@ const WAITING: usize = 256;
 /// How long nothing may come before it is asked whether somebody is there.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A frame that is shown.
 pub struct Shown {
     at: Duration,
     is_incoming: bool,
@@ -38,14 +37,12 @@ impl Shown {
     }
 }
 
-/// A port's end.
 pub struct Mirror {
     frames: SyncSender<Shown>,
     missed: u64,
 }
 
 impl Mirror {
-    /// Both ends.
     pub fn new() -> (Mirror, Receiver<Shown>) {
         let (frames, shown) = sync_channel(WAITING);
         (Mirror { frames, missed: 0 }, shown)

@@ -9,7 +9,6 @@ use std::io::IoSlice;
 
 /// A frame on its way out.
 pub struct Outgoing<'a> {
-    /// Its headers, as parsed.
     pub view: View,
     /// The work that is still to be done to it.
     pub offload: Offload,

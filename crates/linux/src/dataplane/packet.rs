@@ -72,7 +72,6 @@ impl Packet {
     pub fn length(&self) -> usize {
         self.header.bytes().len() + (self.end - self.start) as usize
     }
-    /// Gives its buffer back, once.
     #[inline]
     pub fn end(&mut self, buffers: &mut Buffers) {
         if self.buffer != NONE {

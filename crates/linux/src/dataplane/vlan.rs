@@ -20,11 +20,9 @@ use std::io::IoSlice;
 pub struct VlanSet(Vec<u16>);
 
 impl VlanSet {
-    /// Whether it has this one.
     pub fn has(&self, vlan: u16) -> bool {
         self.0.binary_search(&vlan).is_ok()
     }
-    /// All of them.
     pub fn numbers(&self) -> &[u16] {
         &self.0
     }
@@ -70,7 +68,6 @@ impl Field for VlanSet {
 
 const FORM: &str = "those have numbers from 1 to 4094";
 
-/// The VLANs of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Vlans {
     /// All, and frames of none. Tags stay.

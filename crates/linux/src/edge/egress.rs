@@ -40,12 +40,9 @@ const EVICTION_STEPS: usize = 256;
 /// path.
 pub(super) const FLOWS_MAX: usize = 1 << 16;
 
-/// A frame that leaves.
 #[derive(Clone, Copy)]
 pub struct Departure<'a> {
-    /// Where it is.
     pub frame: &'a Frame,
-    /// Its headers, as parsed.
     pub view: &'a View,
     /// Its first packet.
     pub first: Packet,
@@ -90,19 +87,15 @@ pub(super) struct Sending {
     /// When its last segment was sent, and over which path.
     last: Time,
     label: u16,
-    /// Its payload so far.
     bytes: u64,
 }
 
 /// The known state of a flow that this machine sends.
 pub struct Sent {
-    /// Which.
     pub key: FlowKey,
     /// When its last segment was sent.
     pub last: Time,
-    /// Over which path.
     pub label: u16,
-    /// Its payload so far.
     pub bytes: u64,
 }
 
@@ -303,14 +296,12 @@ impl Edge {
         let idle = |flow: &Sending| if flow.bytes > 0 { most } else { most.min(IDLE_WITHOUT_DATA) };
         self.flows.evict(EVICTION_STEPS, |flow| now.saturating_sub(flow.last) > idle(flow));
     }
-    /// The flows that it sends.
     pub fn sent(&self) -> impl Iterator<Item = Sent> {
         self.flows.numbers().map(|at| {
             let Sending { last, label, bytes, .. } = self.flows[at];
             Sent { key: self.flows.flow(at), last, label, bytes }
         })
     }
-    /// How many flows it sends.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }

@@ -48,7 +48,6 @@ pub(super) struct Driver {
     /// `None`: packets have no labels.
     pub(super) rule: Option<Rule>,
     pub(super) is_followed: bool,
-    /// By peer.
     pub(super) labels: Vec<Vec<u16>>,
     pub(super) keys: Keys,
     /// Packets that the node has let out, in the order of their frames.
@@ -145,7 +144,6 @@ impl Driver {
         let lengths = self.arrived.iter().flatten().map(|it| it.bytes.length() as u64);
         lengths.fold((0, 0), |(packets, bytes), length| (packets + 1, bytes + length))
     }
-    /// When the next is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.calls.iter().map(|(at, _)| *at).min()
     }

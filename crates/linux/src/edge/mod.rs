@@ -68,7 +68,6 @@ pub struct Stages {
     pub virtual_switch: Option<(VirtualSwitchConfig, ClassOf)>,
     /// Bytes of a packet that its IP header does not count.
     pub framing: u16,
-    /// The keys of hashes.
     pub keys: Keys,
 }
 
@@ -102,7 +101,6 @@ impl Edge {
         Edge::of(Stages { rule, labels, offload, is_followed: true, ..Stages::default() })
     }
 
-    /// With these stages.
     pub fn of(stages: Stages) -> Edge {
         // The kernel has polled and waited already: the ring's poll is the driver's round.
         let receive = ReceiveConfig {
@@ -142,7 +140,6 @@ impl Edge {
         }
     }
 
-    /// Its node.
     pub fn host(&self) -> &Host<FlowKey> {
         &self.host
     }
@@ -203,7 +200,6 @@ impl Edge {
         self.host.receive().map_or(0, |receive| receive.flows())
     }
 
-    /// The counts of receive offload.
     pub fn offload_counters(&self) -> gro::Counters {
         let mut all = gro::Counters::default();
         let rings = self.host.receive().into_iter().flat_map(|receive| receive.offloads());

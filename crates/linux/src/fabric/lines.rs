@@ -61,7 +61,6 @@ enum Departure {
     Pause(PauseFrame),
 }
 
-/// Where a line's link leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
     /// Out of the fabric, by the line's port.
@@ -76,11 +75,9 @@ pub enum Far {
 pub struct Left {
     /// When its last bit arrived.
     pub at: Time,
-    /// Where.
     pub host: u32,
     /// Its metadata after the last switch.
     pub packet: Packet,
-    /// Its frame.
     pub held: Held,
 }
 
@@ -88,20 +85,15 @@ pub struct Left {
 pub struct Modelled {
     /// When its last bit arrived.
     pub at: Time,
-    /// Where.
     pub host: u32,
-    /// Itself.
     pub packet: Packet,
-    /// Its side records.
     pub records: Vec<Record>,
 }
 
 /// A pause frame that reaches a host. Drivers whose hosts do not pause need not take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paused {
-    /// When.
     pub at: Time,
-    /// Where.
     pub host: u32,
     /// Whom it stops, and for how long.
     pub frame: PauseFrame,
@@ -111,11 +103,8 @@ pub struct Paused {
 pub struct Line {
     /// Counters of the line, and its port if the link leads out of the fabric.
     pub slot: Slot,
-    /// Where the link leads.
     pub far: Far,
-    /// The link's rate.
     pub rate: LinkRate,
-    /// Whom pause frames come from.
     pub address: Mac,
     /// When the link fails, if it does; a link that leads out of the fabric does not.
     pub outages: Option<Box<Outages>>,
@@ -126,9 +115,7 @@ pub struct Line {
     pub lots: Option<[u32; 2]>,
     /// Departures on their way onto the link, and when the last bit leaves.
     departures: VecDeque<(Time, Departure)>,
-    /// Its device took no more.
     is_held_up: bool,
-    /// Pause frames sent.
     pub pauses: u64,
     /// Which of its ends are watched.
     pub(super) watched: Watched,
@@ -183,7 +170,6 @@ pub struct Lines {
     pub paused: VecDeque<Paused>,
     /// The time of the last advance: nothing arrives before it.
     pub advanced: Time,
-    /// Arrivals that were asked for.
     arrivals: u64,
     /// Packets put on links.
     pub hops: u64,
@@ -254,7 +240,6 @@ impl Lines {
         &mut self.held[at]
     }
 
-    /// Schedules a call.
     pub fn call(&mut self, at: Time, call: Call) {
         self.calls.push(Reverse((at, call)));
     }

@@ -37,7 +37,6 @@ use millpond_core::switch::pause::{PauseFrame, PauseTarget};
 use millpond_core::{Packet, Time};
 use passing::Watched;
 
-/// Switches and their links.
 pub struct Fabric {
     nodes: Vec<Node>,
     /// By line: its node, and its port there.
@@ -79,7 +78,6 @@ impl Fabric {
     pub fn node(&self) -> &Switch {
         &self.nodes[0].switch
     }
-    /// All nodes.
     pub fn switches(&self) -> impl Iterator<Item = &Switch> {
         self.nodes.iter().map(|node| &node.switch)
     }
@@ -91,7 +89,6 @@ impl Fabric {
     pub fn switch_mut(&mut self, node: usize) -> &mut Switch {
         &mut self.nodes[node].switch
     }
-    /// All lines.
     pub fn lines(&self) -> &[Line] {
         &self.lines.all
     }

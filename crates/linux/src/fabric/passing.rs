@@ -8,21 +8,17 @@ use crate::dataplane::frame::Offload;
 use crate::dataplane::packet::Packet as Bytes;
 use millpond_core::{Packet, Time};
 
-/// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEnd {
     /// A line: the port of a switch.
     Port(u32),
-    /// The host behind a line.
     Host(u32),
 }
 
 /// Which ends of a line's link are watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// The line itself.
     pub port: bool,
-    /// The host behind it.
     pub host: bool,
 }
 
@@ -30,11 +26,9 @@ pub(super) struct Watched {
 pub struct Passed {
     /// When its last bit left there, or arrived.
     pub at: Time,
-    /// Where.
     pub end: LinkEnd,
     /// Whether it left the end, or came to it.
     pub outgoing: bool,
-    /// Its metadata.
     pub packet: Packet,
     /// Its bytes, with a whole transport checksum.
     pub bytes: Vec<u8>,

@@ -30,7 +30,6 @@ pub struct Session {
     bpffs: PathBuf,
     hierarchy: Hierarchy,
     store: Option<Store>,
-    /// The installed state.
     pub sources: Vec<Source>,
     /// Notes for the user on what was done.
     pub notes: Vec<String>,
@@ -39,12 +38,10 @@ pub struct Session {
     pub(super) programs: Option<Programs>,
 }
 
-/// The outcome of a change.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Limits that are in force; those that wait are not.
     pub limits: usize,
-    /// Cgroups with programs.
     pub cgroups: usize,
     /// Limits whose cgroups are not there, and why.
     pub waiting: Vec<(String, String)>,

@@ -8,16 +8,12 @@ use std::fs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability(u32, &'static str);
 
-/// Files and folders of others.
 pub const DAC_OVERRIDE: Capability = Capability(1, "CAP_DAC_OVERRIDE");
-/// Attaching programs.
 pub const NET_ADMIN: Capability = Capability(12, "CAP_NET_ADMIN");
-/// Mounting, and entering network namespaces.
 pub const SYS_ADMIN: Capability = Capability(21, "CAP_SYS_ADMIN");
 /// Programs that the verifier lets do more: loops whose end it has to find, pointers that are
 /// compared.
 pub const PERFMON: Capability = Capability(38, "CAP_PERFMON");
-/// Maps and programs.
 pub const BPF: Capability = Capability(39, "CAP_BPF");
 /// The capabilities that it takes to load programs, and to attach them.
 pub const PROGRAMS: &[Capability] = &[BPF, PERFMON, NET_ADMIN];

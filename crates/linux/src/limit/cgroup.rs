@@ -14,12 +14,9 @@ use std::io;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
-/// A cgroup that was there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Its folder.
     pub path: PathBuf,
-    /// Its id.
     pub id: u64,
     /// Its depth: the root has 0.
     pub level: u32,
@@ -52,7 +49,6 @@ const POD_LOGS: &str = "/var/log/pods";
 /// The cgroup v2 hierarchy.
 #[derive(Clone, Debug)]
 pub struct Hierarchy {
-    /// Where it is mounted.
     pub root: PathBuf,
 }
 
@@ -248,7 +244,6 @@ impl Hierarchy {
         })
     }
 
-    /// The ids of all cgroups.
     pub(super) fn ids(&self) -> BTreeSet<u64> {
         let (mut ids, mut open) = (BTreeSet::new(), vec![self.root.clone()]);
         while let Some(folder) = open.pop() {

@@ -59,27 +59,21 @@ fn is_congestion_name(name: &str) -> bool {
 /// One `[[limit]]`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Limit {
-    /// The keys of its target.
     pub target: TargetParams,
-    /// The keys of its queue.
     pub queue: LimitParams,
 }
 
-/// One file's limits.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Config {
     /// The keys outside of any table.
     pub host: HostParams,
-    /// Its limits.
     pub limits: Vec<Limit>,
-    /// Its floors.
     pub floors: Vec<FloorParams>,
     /// How senders on other hosts are notified.
     pub notify: Option<NotifyParams>,
 }
 
 impl Limit {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.target.name
     }
@@ -121,7 +115,6 @@ impl Limit {
     pub fn holds(&self, direction: usize) -> bool {
         direction == 1 && self.target.windows.unwrap_or(self.target.profile != Profile::Published)
     }
-    /// The queue of a direction.
     pub fn queue(&self, direction: usize) -> LimitParams {
         let never = direction == 1 && self.target.ingress_mode == IngressMode::MarkOnly;
         let queue = match direction {

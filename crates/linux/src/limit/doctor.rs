@@ -14,26 +14,19 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// As it should be.
     Ok,
     /// Something does not work, or not as well.
     Lacking,
-    /// Limits cannot work.
     Fatal,
 }
 
-/// One check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The object of the check.
     pub what: &'static str,
-    /// How it came out.
     pub state: State,
-    /// The findings.
     pub found: String,
     /// The cost of a lack, and what to do.
     pub cost: &'static str,
@@ -182,7 +175,6 @@ fn kernel(bpffs: &Path) -> Vec<Finding> {
     ]
 }
 
-/// Whether connections follow limits closely.
 fn connections() -> Vec<Finding> {
     let controls = congestion::available();
     let default = read("/proc/sys/net/ipv4/tcp_congestion_control");

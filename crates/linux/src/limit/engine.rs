@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
 
-/// Where Docker and Podman listen.
 const SOCKETS: [&str; 2] = ["/run/docker.sock", "/run/podman/podman.sock"];
 /// The time that an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,25 +6,13 @@ use std::path::{Path, PathBuf};
 /// Why a limit was not changed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is wrong.
     #[error("the limits have errors")]
     Config(#[from] millpond_scenario::Errors),
-    /// A file or folder.
     #[error("{}: {reason}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    File { path: PathBuf, reason: String },
     /// The kernel refused for want of a privilege.
     #[error("{what} needs {capability}: run as root, or give the process that capability")]
-    Privilege {
-        /// The attempted action.
-        what: String,
-        /// The capability that it takes.
-        capability: String,
-    },
+    Privilege { what: String, capability: String },
     /// Somebody else has a hand in the folder where limits are kept.
     #[error(
         "{} {reason}: nothing of it is trusted, or touched; rm -r {} removes it, with the limits \
@@ -32,20 +20,9 @@ pub enum Error {
         path.display(),
         path.display()
     )]
-    Foreign {
-        /// Which folder.
-        path: PathBuf,
-        /// Its problem.
-        reason: String,
-    },
-    /// The kernel refused.
+    Foreign { path: PathBuf, reason: String },
     #[error("{what}: {reason}")]
-    Kernel {
-        /// The attempted action.
-        what: String,
-        /// The kernel's error.
-        reason: String,
-    },
+    Kernel { what: String, reason: String },
     /// No cgroup v2 is mounted.
     #[error(
         "no cgroup v2 is mounted (/proc/mounts has none): limits need it. `ip netns exec` hides \
@@ -53,30 +30,20 @@ pub enum Error {
          cgroup2 none /sys/fs/cgroup"
     )]
     NoCgroups,
-    /// No such cgroup.
     #[error("limit \"{limit}\": {reason}")]
-    Cgroup {
-        /// Whose.
-        limit: String,
-        /// Why.
-        reason: String,
-    },
-    /// State of another version.
+    Cgroup { limit: String, reason: String },
     #[error(
         "the limits on this host were installed by a millpond with layout {found} of its maps, \
          this one has {ours}: they hold; lift them by `millpond limit remove --all`, and apply \
          anew"
     )]
     Layout {
-        /// The installed state.
         found: u32,
         /// The layout that this program reads.
         ours: u32,
     },
-    /// Another copy holds the lock.
     #[error("{0}: end it, or try again when it is done")]
     Busy(String),
-    /// Nothing is installed.
     #[error("no limits are installed")]
     Nothing,
     /// A request that does not fit what is installed.
@@ -85,7 +52,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// A file's error.
     pub fn file(path: &Path, error: impl std::fmt::Display) -> Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }

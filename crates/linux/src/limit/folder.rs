@@ -25,9 +25,7 @@ use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The folder's name.
 pub const FOLDER: &str = "millpond";
-/// Its parts.
 const PARTS: [&str; 2] = ["maps", "links"];
 /// How long one holder of the lock may keep others waiting; a new holder has as long again.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -220,7 +218,6 @@ impl Locked {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -254,7 +251,6 @@ impl Locked {
     }
 }
 
-/// A wait for the lock.
 struct Wait<'a> {
     tell: &'a dyn Fn(&str),
     /// The process that holds it, and since when this one waits for that one.

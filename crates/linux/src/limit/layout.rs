@@ -60,18 +60,15 @@ impl In<'_> {
 pub struct Head {
     /// [`LAYOUT`]; 0: the maps are not finished.
     pub layout: u32,
-    /// Which bank is in force.
     pub bank: u32,
     /// [`LOOPBACK`], [`NOTIFY`], by bank.
     pub flags: [u32; 2],
 }
 
 impl Head {
-    /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
         [self.layout, self.bank, self.flags[0], self.flags[1]].map(u32::to_ne_bytes).concat()
     }
-    /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Head {
         let mut from = In(bytes);
         Head { layout: from.u32(), bank: from.u32(), flags: [from.u32(), from.u32()] }
@@ -81,7 +78,6 @@ impl Head {
 /// One scope's settings in one bank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Of its queue.
     pub settings: Settings,
     /// Whether packets are charged as on the wire.
     pub wire: bool,
@@ -93,7 +89,6 @@ pub struct Scope {
 pub const SCOPE_BYTES: usize = 80;
 
 impl Scope {
-    /// From what a user writes.
     pub fn new(params: &LimitParams) -> Scope {
         Scope {
             settings: params.settings(),
@@ -101,7 +96,6 @@ impl Scope {
             framing: params.framing.get().min(1 << 12) as u32,
         }
     }
-    /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
         let Scope { settings: s, wire, framing } = self;
         let amounts = [s.burst, s.mark, s.drop, s.drop_large, s.bypass].map(i64::to_ne_bytes);
@@ -122,19 +116,16 @@ pub struct Chain {
     pub level: u32,
     /// 1 + the scope of the rate below which it is never held; 0: none.
     pub floor: u16,
-    /// Its own first.
     pub scopes: [u16; CHAIN],
 }
 
 /// Chains that an attached cgroup's programs find, by bank and direction (egress, ingress).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
-    /// By bank and direction.
     pub chain: [[Chain; 2]; 2],
 }
 
 impl Attachment {
-    /// As the map holds it.
     pub fn to_bytes(self) -> Vec<u8> {
         let chain = |it: &Chain| {
             let Chain { count, flags, level, floor, scopes } = *it;
@@ -144,7 +135,6 @@ impl Attachment {
         };
         self.chain.iter().flatten().flat_map(chain).collect()
     }
-    /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Attachment {
         let (mut from, mut attachment) = (In(bytes), Attachment::default());
         for chain in attachment.chain.iter_mut().flatten() {
@@ -164,17 +154,14 @@ pub fn queue_state(bytes: &[u8]) -> millpond_core::limit::State {
     millpond_core::limit::State { last: from.u64(), credit: from.u64() as i64 }
 }
 
-/// Size of a queue.
 pub const QUEUE_BYTES: usize = 64;
 
 /// The statistics of a scope, summed over all CPUs. Names as in reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Statistics {
     pub counts: Counts,
     /// Packets that found the queue further behind than `mark`.
     pub behind: u64,
-    /// Let through by a floor.
     pub floored: u64,
     /// Returned 0 to 3: drop, pass, drop with CWR, pass with CWR.
     pub returned: [u64; 4],
@@ -189,7 +176,6 @@ pub struct Statistics {
     pub retries: u64,
     pub kicks: u64,
     pub told: u64,
-    /// Nanoseconds of the kernel's clock.
     pub first: u64,
     pub last: u64,
     /// Packets that found it not behind, behind by less than 1 us, 2 us, 4 us …
@@ -197,7 +183,6 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Size on one CPU.
     pub const BYTES: usize = (27 + BACKLOGS) * 8;
 
     /// Adds what one CPU has counted.
@@ -233,9 +218,7 @@ impl Statistics {
 /// One direction of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// The sender.
     pub source: SocketAddr,
-    /// The receiver.
     pub destination: SocketAddr,
 }
 
@@ -271,14 +254,11 @@ impl Flow {
 /// A flow whose sender should slow down, as the programs report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Which.
     pub flow: Flow,
-    /// Nanoseconds of the kernel's clock.
     pub at: u64,
 }
 
 impl Report {
-    /// From the ring.
     pub fn from_bytes(bytes: &[u8]) -> Option<Report> {
         let (flow, rest) = bytes.split_first_chunk()?;
         let (_scope, at) = rest.split_first_chunk::<4>()?;
@@ -289,7 +269,6 @@ impl Report {
 /// Which limit a scope belongs to, by bank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Label {
-    /// The limit's name; empty: free.
     pub name: String,
     /// 0 egress, 1 ingress.
     pub direction: u32,
@@ -299,11 +278,9 @@ pub struct Label {
 
 /// The longest name of a limit, in bytes.
 pub const NAME_MAX: usize = 63;
-/// Size of a label.
 pub const LABEL_BYTES: usize = NAME_MAX + 1 + 16;
 
 impl Label {
-    /// As the map holds it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.name.clone().into_bytes();
         bytes.resize(NAME_MAX + 1, 0);
@@ -311,7 +288,6 @@ impl Label {
         bytes.extend(self.cgroup.to_ne_bytes());
         bytes
     }
-    /// From the map.
     pub fn from_bytes(bytes: &[u8]) -> Label {
         let name = &bytes[..bytes.len().min(NAME_MAX + 1)];
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());

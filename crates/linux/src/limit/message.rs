@@ -25,11 +25,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length of a datagram.
 pub const BYTES: usize = HEAD + Flow::BYTES + TAG;
 /// How old a message may be, and how far clocks may differ.
 pub const LIFETIME: Duration = Duration::from_secs(2);
-/// The shortest secret.
 pub const SECRET_LEAST: usize = 16;
 
 const MAGIC: [u8; 8] = *b"mpln\x01\0\0\0";
@@ -43,7 +41,6 @@ pub struct Secret(Hmac<Sha256>);
 /// Why a datagram is none of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Another length, or another version.
     Form,
     /// Whoever sent it has another secret.
     Forged,
@@ -92,7 +89,6 @@ fn nanoseconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// The datagram for a flow.
 pub fn encode(flow: Flow, at: SystemTime, secret: &Secret) -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     bytes[..8].copy_from_slice(&MAGIC);

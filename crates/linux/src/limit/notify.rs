@@ -44,24 +44,19 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Own addresses that are kept open to notify from.
 const SOCKETS: usize = 64;
 
-/// The events on this host.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Messages sent.
     pub sent: AtomicU64,
     /// Reports that were not sent: too old, too many, to no peer, or no way there.
     pub unsent: AtomicU64,
-    /// Messages that were believed.
     pub received: AtomicU64,
     /// Messages that were not: wrong form or secret, too old, too many, from no peer, of a flow
     /// that is not its sender's to speak of.
     pub refused: AtomicU64,
-    /// Window reductions that were made.
     pub heeded: AtomicU64,
 }
 
 impl Counters {
-    /// As Prometheus reads them.
     pub fn prometheus(&self) -> String {
         let counts = [
             ("sent", "Messages to senders' hosts.", &self.sent),
@@ -106,7 +101,6 @@ impl Allowance {
 /// The two ends on this host, as long as a file asks for them.
 #[derive(Default)]
 pub struct Notify {
-    /// The events so far.
     pub counters: Arc<Counters>,
     running: Option<Running>,
     /// The wish that could not be begun, so that it is reported once.
@@ -217,7 +211,6 @@ struct Telling {
     secret: Secret,
     counters: Arc<Counters>,
     allowance: Allowance,
-    /// By own address.
     from: HashMap<IpAddr, UdpSocket>,
 }
 
@@ -273,7 +266,6 @@ struct Listening {
     believing: Believing,
 }
 
-/// Which messages are believed.
 struct Believing {
     peers: Peers,
     secret: Secret,
@@ -323,7 +315,6 @@ impl Listening {
         }
     }
 
-    /// Whether a message was believed.
     fn hear(&mut self, datagram: &[u8], from: IpAddr) -> bool {
         let flow = self.believing.flow(datagram, from, SystemTime::now());
         flow.is_some_and(|flow| self.heed.slow_down(flow))

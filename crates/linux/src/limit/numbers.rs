@@ -8,16 +8,11 @@ use super::Error;
 use super::layout::{self, Label, SCOPES};
 use millpond_core::limit::LimitParams;
 
-/// One scope with its number.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Its number.
     pub id: u16,
-    /// Whose it is.
     pub label: Label,
-    /// Its settings.
     pub settings: layout::Scope,
-    /// Whether its queue starts anew.
     pub fresh: bool,
     /// Whether it does so after the banks have turned: its number is another's in the bank in
     /// force.
@@ -30,11 +25,9 @@ pub type Installed = Vec<(u16, Label, u32)>;
 /// Name, direction and form: what makes a scope the one that is installed.
 pub(super) type Identity = (String, u32, u32);
 
-/// Hands them out.
 pub(super) struct Numbers<'a> {
     installed: &'a Installed,
     free: Vec<u16>,
-    /// Of limits that go.
     leaving: Vec<u16>,
 }
 

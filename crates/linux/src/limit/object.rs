@@ -36,7 +36,6 @@ fn absent(what: &str, name: &str) -> Error {
     Error::Kernel { what: what.into(), reason: format!("no {name}") }
 }
 
-/// The program of this name.
 pub(super) fn program<'o>(
     object: &'o Object,
     what: &str,

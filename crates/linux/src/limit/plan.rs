@@ -20,12 +20,9 @@ use std::collections::{BTreeSet, HashMap};
 /// How the label of a floor's scope begins.
 pub(super) const FLOOR: &str = "floor of ";
 
-/// A cgroup that gets programs.
 #[derive(Clone, Debug)]
 pub struct Hook {
-    /// Which.
     pub cgroup: Cgroup,
-    /// The limit of it.
     pub limit: String,
     /// By direction; a count of 0: no program.
     pub chain: [Chain; 2],
@@ -33,12 +30,9 @@ pub struct Hook {
     pub congestion: Option<String>,
 }
 
-/// All of it.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Every scope.
     pub scopes: Vec<Scope>,
-    /// Every cgroup.
     pub hooks: Vec<Hook>,
     /// Limits whose cgroups are not there, and why.
     pub waiting: Vec<(String, String)>,
@@ -410,7 +404,6 @@ fn named(target: &Target) -> String {
     }
 }
 
-/// The name of a floor.
 pub(super) fn floor_name(target: &Target) -> String {
     format!("{FLOOR}{}", named(target))
 }

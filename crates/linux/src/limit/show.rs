@@ -28,29 +28,23 @@ use std::time::{Duration, Instant};
 const LOOKS: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// How a limit stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Its cgroup has programs.
     #[default]
     Active,
     /// It has no cgroup; others name it.
     Scope,
-    /// Its cgroup is not there.
     Waiting,
     /// Its cgroup was made anew since; apply again, or let `serve` do it.
     Recreated,
 }
 
-/// One queue of one limit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct QueueReading {
     pub name: String,
     pub file: String,
     pub direction: String,
-    /// As its user names it.
     pub cgroup: Option<String>,
     pub standing: Standing,
     pub observe: bool,
@@ -72,7 +66,6 @@ pub struct QueueReading {
     pub returned: [u64; 4],
     /// "bytes" or "ns": of the three credits.
     pub credit_unit: String,
-    /// The credit now; negative: behind.
     pub credit: i64,
     pub credit_mean: Option<f64>,
     pub credit_min: i64,
@@ -98,7 +91,6 @@ pub struct QueueReading {
     cgroup_id: u64,
 }
 
-/// All of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
     /// In the order of the files; of each its limits, then those of its floors that are in force.
@@ -335,7 +327,6 @@ impl Reading {
         notes
     }
 
-    /// As a table for people.
     pub fn table(&self) -> String {
         let heads =
             "limit|direction|is|limit at|rate|packets|marked|CWR|dropped|bypassed|credit|RTT";
@@ -394,7 +385,6 @@ impl Reading {
         out
     }
 
-    /// As Prometheus reads it.
     pub fn prometheus(&self) -> String {
         let labels =
             |q: &QueueReading| format!("limit=\"{}\",direction=\"{}\"", q.name, q.direction);

@@ -40,16 +40,12 @@ const FORM: usize = 60;
 /// Both directions, as links are called.
 pub const DIRECTIONS: [&str; 2] = ["egress", "ingress"];
 
-/// One file that was applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// The file's whole path.
     pub file: String,
-    /// The file's contents.
     pub config: Config,
 }
 
-/// The pinned maps.
 pub struct Store {
     folder: PathBuf,
     head: Table,
@@ -108,7 +104,6 @@ pub fn folder(bpffs: &Path) -> PathBuf {
     bpffs.join(FOLDER)
 }
 
-/// Where a map is pinned.
 pub fn map_path(folder: &Path, name: &str) -> PathBuf {
     folder.join("maps").join(name)
 }
@@ -181,7 +176,6 @@ impl Store {
         })
     }
 
-    /// Our folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -194,7 +188,6 @@ impl Store {
         Ok(Head::from_bytes(&self.head.get(&[0; 4])?.unwrap_or_default()))
     }
 
-    /// The bank in force.
     pub(super) fn bank(&self) -> Result<u32, Error> {
         Ok(self.head()?.bank & 1)
     }

@@ -18,13 +18,11 @@ use std::time::{Duration, Instant};
 
 /// How often the hierarchy is examined even if no change was reported.
 const AT_LEAST: Duration = Duration::from_secs(30);
-/// How long after a removal.
 const LATER: Duration = Duration::from_secs(1);
 /// How many times as long as an examination takes the next one waits, beyond the credit.
 const DEAR: u32 = 4;
 const CREDIT: Duration = Duration::from_secs(10);
 
-/// All folders of a hierarchy.
 pub(super) struct Watch {
     root: PathBuf,
     /// `None`: the kernel reports nothing.

@@ -45,7 +45,6 @@ impl Node {
     pub fn may_sleep(&self) -> bool {
         self.slots.iter().filter_map(|slot| slot.port.as_ref()).all(Port::may_sleep)
     }
-    /// The switch is awake.
     pub fn awake(&self) {
         self.slots.iter().filter_map(|slot| slot.port.as_ref()).for_each(Port::awake);
     }

@@ -31,9 +31,7 @@ const VERSIONS: [&str; 2] = ["0.4.0", "1.0.0"];
 pub struct Problem {
     /// As the specification numbers them; from 100 on the plugin's own.
     pub code: u32,
-    /// In a few words.
     pub msg: String,
-    /// More.
     pub details: String,
 }
 
@@ -41,7 +39,6 @@ impl Problem {
     fn new(code: u32, msg: impl Into<String>, details: impl ToString) -> Problem {
         Problem { code, msg: msg.into(), details: details.to_string() }
     }
-    /// As the runtime reads it.
     pub fn to_json(&self) -> Value {
         json!({
             "cniVersion": "1.0.0", "code": self.code, "msg": self.msg, "details": self.details,
@@ -94,13 +91,9 @@ struct Given {
 
 /// One call: the environment, what came on standard input, and the switch.
 pub struct Call<'a> {
-    /// A variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Standard input.
     pub input: &'a str,
-    /// The switch.
     pub state: &'a State,
-    /// Starts a process of it.
     pub program: &'a dyn Fn() -> Command,
 }
 

@@ -20,12 +20,10 @@ pub const DEVICE: &str = "mp0";
 /// Where `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// A namespace that was connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
     /// Its name, which is the port's, too.
     pub namespace: String,
-    /// Its address.
     pub address: Ipv4Addr,
 }
 
@@ -98,7 +96,6 @@ fn assign(
     }
 }
 
-/// Looks for a namespace.
 fn find(name: &str) -> Result<(), Error> {
     if namespace::identity(name).is_some() {
         return Ok(());

@@ -33,26 +33,21 @@ const REQUEST_MAX: u64 = 1 << 20;
 
 /// A request to the poll loop.
 pub enum Request {
-    /// Its actions so far.
     Show(Sender<Reading>),
     /// The stations behind each port or peer.
     Addresses(Sender<Vec<AddressReading>>),
-    /// Which flows go to peers.
     Flows(Sender<Vec<FlowReading>>),
     /// The frames that cross the port of this name; `None`: there is none.
     Mirror(String, Sender<Option<Receiver<Shown>>>),
     /// To become another switch; `None`: not while it runs.
     Apply(Box<Config>, Sender<Option<Done>>),
-    /// The order of another worker.
     Team(Order),
     /// To end, and leave its interfaces.
     Stop(Sender<()>),
 }
 
-/// The result of a change.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Done {
-    /// Ports that are open.
     pub open: usize,
     /// Those that are not, and why.
     pub waiting: Vec<(String, String)>,
@@ -61,7 +56,6 @@ pub struct Done {
     pub notes: Vec<String>,
 }
 
-/// The answer to a request.
 #[derive(Serialize, serde::Deserialize)]
 enum Answer<T> {
     #[serde(rename = "ok")]
@@ -142,7 +136,6 @@ impl Asking {
         let message = format!("{workers} workers (`workers`) take a switch that starts anew");
         done.ok_or(Error::Refused(message))
     }
-    /// Sends a worker an order.
     pub(super) fn tell(&self, order: Order) {
         // One that has ended needs none.
         if self.requests.send(Request::Team(order)).is_ok() {

@@ -15,7 +15,6 @@ use millpond_worlds::namespace;
 use std::fs;
 use std::process::Command;
 
-/// Looks at everything.
 pub fn examine() -> Vec<Finding> {
     let name = format!("mpdoctor{}", std::process::id() % 100_000);
     let tap = Tap::open(&TapSettings { device: name, persistent: false });

@@ -6,25 +6,12 @@ use std::path::{Path, PathBuf};
 /// Why a switch was not changed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is wrong.
     #[error("the switch has errors")]
     Config(#[from] millpond_scenario::Errors),
-    /// A file or folder.
     #[error("{}: {reason}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A port.
+    File { path: PathBuf, reason: String },
     #[error("port \"{name}\": {error}")]
-    Port {
-        /// Which.
-        name: String,
-        /// Why.
-        error: port::Error,
-    },
+    Port { name: String, error: port::Error },
     /// Another copy is changing the switch.
     #[error(
         "another millpond is changing the switch, for more than {0} s: try again when it is done"
@@ -36,7 +23,6 @@ pub enum Error {
         .0.display()
     )]
     Forbidden(PathBuf),
-    /// No switch runs.
     #[error(
         "no switch is running here ({}): millpond switch apply CONFIG.toml starts one",
         .0.display()
@@ -45,21 +31,13 @@ pub enum Error {
     /// The switch ended while it was to start.
     #[error("the switch did not start: {0}")]
     Start(String),
-    /// The running switch refused.
     #[error("{0}")]
     Refused(String),
-    /// The kernel refused.
     #[error("{what}: {reason}")]
-    Kernel {
-        /// The attempted action.
-        what: String,
-        /// The kernel's reason.
-        reason: String,
-    },
+    Kernel { what: String, reason: String },
 }
 
 impl Error {
-    /// A file's error.
     pub fn file(path: &Path, error: impl std::fmt::Display) -> Error {
         Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }

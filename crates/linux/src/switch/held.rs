@@ -19,10 +19,8 @@ use std::collections::BTreeMap;
 /// Bytes of a frame by which slots are counted.
 const FRAME: u64 = 256;
 
-/// A frame that waits.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Its headers.
     pub view: View,
     /// The offload that is still to be done to it.
     pub offload: Offload,
@@ -36,12 +34,9 @@ pub struct Waiting {
 #[derive(Debug)]
 pub struct Held {
     queues: FlowQueues<FlowKey, u32>,
-    /// By handle.
     waiting: Vec<Option<Waiting>>,
     free: Vec<u32>,
-    /// Frames of each flow.
     backlog: BTreeMap<FlowKey, u32>,
-    /// Frames from each port.
     ports: BTreeMap<u16, u32>,
     /// Flows of applications, by attachment and number, and for whose sake each is paused.
     pauses: BTreeMap<(u32, u32), (FlowKey, Pause)>,
@@ -75,7 +70,6 @@ impl Held {
         }
     }
 
-    /// Whether nothing is held.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -162,7 +156,6 @@ impl Held {
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         self.ports.iter().filter(|(_, frames)| **frames > 0).map(|(port, _)| *port)
     }
-    /// Frames that wait.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -174,11 +167,9 @@ impl Held {
     pub fn peak(&self) -> u64 {
         self.queues.counters().peak_bytes
     }
-    /// Frames that found no memory.
     pub fn lost(&self) -> u64 {
         self.lost
     }
-    /// Applications' flows that are paused.
     pub fn paused(&self) -> usize {
         self.pauses.len()
     }

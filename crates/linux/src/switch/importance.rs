@@ -28,7 +28,6 @@ const ECHO_WAIT: Time = Time::from_us(50);
 /// The time between two looks for idle flows.
 const EVICTION: Time = Time::from_ms(1);
 
-/// The shim of one port.
 pub struct HostShim {
     shim: Shim,
     /// Holds the frame for the host that the shim looks at.
@@ -188,7 +187,6 @@ impl HostShim {
         frames
     }
 
-    /// Forgets idle flows, each millisecond.
     pub fn evict(&mut self, now: Time) {
         if now.saturating_sub(self.evicted) >= EVICTION {
             self.evicted = now;

@@ -22,7 +22,6 @@ const LASTS: Time = Time::from_s(1);
 /// Lines that may come at once: a switch that starts has one a port.
 const AT_ONCE: f64 = 30.0;
 
-/// Writes lines.
 struct Lines {
     is_service: bool,
     started: Instant,

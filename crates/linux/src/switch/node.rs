@@ -47,7 +47,6 @@ pub struct Node {
     pub slots: Vec<Slot>,
     /// By port: the importance shim of the TCP behind it. Ports beyond the end have none.
     pub shims: Vec<Option<Box<HostShim>>>,
-    /// The place of each address.
     pub table: Table,
     /// A frame in one piece, for ports that take none in several.
     pub(super) flat: Vec<u8>,
@@ -57,7 +56,6 @@ pub struct Node {
     answers: Vec<(usize, Vec<u8>)>,
     /// Frames that were written because they were for everybody, and fragments.
     flooded: usize,
-    /// The search for loops.
     pub loops: Loops,
 }
 
@@ -490,7 +488,6 @@ impl Node {
     }
 }
 
-/// Takes frames for peers.
 pub trait Remote {
     /// Takes a frame for one peer, or for all. Packets that wait keep a reference to the buffer.
     /// Only a frame of an application for one peer can be held.
@@ -511,7 +508,6 @@ pub trait Remote {
     }
 }
 
-/// No peers.
 pub struct Alone;
 
 impl Remote for Alone {

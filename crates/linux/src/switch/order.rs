@@ -13,41 +13,32 @@ use std::sync::Arc;
 pub enum Order {
     /// The first worker has opened a port: a queue of it.
     Opened {
-        /// Its place.
         index: usize,
-        /// The queue.
         port: Box<Port>,
         /// In bytes of IP.
         mtu: usize,
     },
-    /// The port's interface is gone.
     Lost(usize),
     /// Addresses: from the first worker where they are, from others where they were seen.
     Learned(Vec<News>),
     /// Probes for loops that have come in.
     Probes(Vec<Seen>),
-    /// Whether a port is blocked.
     Blocked {
-        /// Its place.
         index: usize,
-        /// Whether it is.
         is_blocked: bool,
     },
     /// Frames for peers that the sender has no session with.
     Handed(Vec<Handed>),
     /// The port of this name is watched: its frames are shown.
     Watched(String, Mirror),
-    /// To end.
     End,
 }
 
 /// A frame that another worker sends.
 pub struct Handed {
-    /// To which peer.
     pub peer: usize,
     /// The offload that is still to be done to it.
     pub offload: Offload,
-    /// The frame.
     pub bytes: Vec<u8>,
     /// Its place among the frames that are under way, until it is sent.
     pub place: Arc<()>,

@@ -32,7 +32,6 @@ const EPOCH: u32 = 1;
 /// The longest pause, whatever a peer asks for.
 const LONGEST: Time = Time::from_s(1);
 
-/// One peer's.
 pub struct Talk {
     overlay: Overlay,
     /// The process of the peer that it is spoken with.
@@ -47,11 +46,8 @@ pub struct Talk {
 /// The fate of a frame for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It goes.
     Goes,
-    /// It stays with its application.
     Stays,
-    /// It waits here.
     Waits,
 }
 
@@ -62,7 +58,6 @@ pub struct Homes {
     last: Option<(u128, u16)>,
 }
 
-/// Addresses that are remembered.
 const HOMES_MAX: usize = 65_536;
 
 impl Homes {
@@ -86,7 +81,6 @@ impl Homes {
 }
 
 impl Talk {
-    /// By what is configured.
     pub fn new(params: &PeerParams) -> Talk {
         let config = Config {
             feedback: params.feedback,
@@ -109,7 +103,6 @@ impl Talk {
         self.overlay.meet(now, SWITCH, key, |change| changes.push(change));
         self.apply(now, &changes);
     }
-    /// The shared secret has changed.
     pub fn rekey(&mut self, key: Key) {
         self.overlay.rekey(SWITCH, key);
     }
@@ -181,7 +174,6 @@ impl Talk {
         let says = self.with.and_then(|_| self.overlay.teller.deadline(SWITCH));
         says.into_iter().chain(self.overlay.keeper.deadline()).min()
     }
-    /// Does the slow work.
     pub fn housekeeping(&mut self, now: Time) {
         self.held.expire(now);
     }
@@ -244,7 +236,6 @@ impl Talk {
     pub fn slowed(&self) -> impl Iterator<Item = u16> {
         self.held.ports()
     }
-    /// For people.
     pub fn reading(&self) -> Reading {
         let (counters, keeper, held) = (self.overlay.counters(), &self.overlay.keeper, &self.held);
         Reading {
@@ -267,34 +258,27 @@ impl Talk {
     }
 }
 
-/// The overlay with a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Reading {
     /// Whether a process of the peer was met.
     pub speaks: bool,
     /// Targets that it is notified of now.
     pub told: usize,
-    /// Targets that it holds here.
     pub held: usize,
     /// PAUSE, REFRESH and RESUME that were sent.
     pub said: [u64; 3],
-    /// Those that were received.
     pub heard: [u64; 3],
     /// Datagrams that the peer's process has not made for this one.
     pub forged: u64,
-    /// Datagrams that had come before.
     pub replayed: u64,
     /// Records about what goes to another peer.
     pub foreign: u64,
     /// Records that came too late, or named more targets than are remembered.
     pub late: u64,
-    /// Applications' flows that are paused.
     pub paused: usize,
-    /// Frames that wait here.
     pub waiting_frames: usize,
     /// Their bytes.
     pub waiting_bytes: u64,
-    /// The most that have waited.
     pub peak_bytes: u64,
     /// Frames that found no memory to wait in.
     pub lost: u64,

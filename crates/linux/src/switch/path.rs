@@ -27,9 +27,7 @@ const STAGED_MAX: usize = 2048;
 /// The most that leave together, of at most [`BYTES_MAX`] bytes.
 const TOGETHER: usize = 64;
 
-/// A path.
 pub struct Path {
-    /// As it is configured.
     pub params: PathParams,
     /// Whose it is, among the peers.
     pub peer: usize,
@@ -39,9 +37,7 @@ pub struct Path {
     pub socket: Option<Udp>,
     /// Which namespace the socket is in.
     pub home: Option<(u64, u64)>,
-    /// Why it cannot be opened.
     pub waiting: Option<port::Error>,
-    /// Its actions so far.
     pub counters: Counters,
     /// Datagrams that wait for the socket.
     pub queue: Egress<Vec<u8>>,
@@ -232,7 +228,6 @@ pub fn is_failure(reason: Drop) -> bool {
 #[derive(Default)]
 struct Staged {
     bytes: Vec<u8>,
-    /// Where each ends.
     ends: Vec<usize>,
     classes: Vec<TrafficClass>,
 }

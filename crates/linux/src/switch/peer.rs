@@ -23,7 +23,6 @@ use std::path::Path;
 struct Way {
     /// The newest probe that has come: when it was sent, and when it came.
     heard: Option<(Time, Time)>,
-    /// The newest padded one.
     padded: Option<Padded>,
     /// When the padded probe was sent that the peer has confirmed last.
     answered: Time,
@@ -45,9 +44,7 @@ impl Way {
     }
 }
 
-/// The other switch.
 pub struct Peer {
-    /// Its name.
     pub name: String,
     params: PeerParams,
     mine: Nonce,
@@ -60,7 +57,6 @@ pub struct Peer {
     talk: Option<Box<Talk>>,
     /// Why nothing goes there: its key cannot be read.
     blocked: Option<String>,
-    /// When paths are probed next.
     next: Time,
     /// How its paths stand, for the log.
     pub news: Lasting,
@@ -71,14 +67,11 @@ pub struct Peer {
 
 /// A datagram to send over one path.
 pub struct Sending {
-    /// The path, among the peer's.
     pub label: u16,
-    /// The datagram.
     pub datagram: Vec<u8>,
 }
 
 impl Peer {
-    /// With so many paths.
     pub fn new(name: &str, params: &PeerParams, paths: usize) -> Peer {
         let terms =
             Terms { probe: params.probe, dead_after: params.dead_after, skew_max: params.skew_max };
@@ -124,7 +117,6 @@ impl Peer {
         self.contact.of(now, state.into(), usize::from(is_lost)).map(|state| state == "lost")
     }
 
-    /// Whether these are its keys.
     pub fn has(&self, params: &PeerParams) -> bool {
         self.params == *params
     }
@@ -170,7 +162,6 @@ impl Peer {
     pub fn talk(&mut self) -> Option<&mut Talk> {
         self.talk.as_deref_mut()
     }
-    /// As it is.
     pub fn overlay(&self) -> Option<&Talk> {
         self.talk.as_deref()
     }
@@ -351,7 +342,6 @@ impl Peer {
         Sending { label, datagram: probe.write(secrets) }
     }
 
-    /// The findings of a path.
     pub fn standing(&self, label: u16) -> Standing {
         self.liveness.standing(label.into())
     }
@@ -391,7 +381,6 @@ pub struct Health {
     pub state: String,
     /// One way: half of the least round trip of late.
     pub delay_us: Option<f64>,
-    /// Probes that were sent.
     pub probes_sent: u64,
     /// Those that the peer has confirmed.
     pub probes_heard: u64,

@@ -25,13 +25,10 @@ fn made(params: &PortParams) -> Made {
     Made { namespace: params.namespace.clone(), device: params.device().to_string() }
 }
 
-/// A port that was opened.
 pub struct Opened {
-    /// The port.
     pub port: Port,
     /// Its other queues, for the workers after the first.
     pub others: Vec<Port>,
-    /// The interface's MTU.
     pub mtu: usize,
     /// Whether the switch chooses that: it made the interface, and its file has no `mtu`.
     pub fits: bool,
@@ -161,7 +158,6 @@ fn with_mtu((port, others): (Port, Vec<Port>), params: &PortParams) -> Result<Op
     Ok(Opened { others, ..Opened::new(port, mtu) })
 }
 
-/// Opens a path.
 pub fn open_path(params: &PathParams) -> Result<Udp, port::Error> {
     let address = |text: &str| {
         let wrong = |e: std::net::AddrParseError| port::Error::Kernel {

@@ -12,37 +12,29 @@ use crate::dataplane::loops::RETRY;
 use crate::dataplane::port::{shared, vhost};
 use serde::{Deserialize, Serialize};
 
-/// Whether a port is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortState {
-    /// It is.
     Open,
     /// Its interface is not; it is tried every second.
     Waiting,
 }
 
-/// One port.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PortReading {
-    /// Its name.
     pub name: String,
     /// tap, af-packet, pcap, shared or vhost-user.
     pub kind: String,
     /// Its interface; empty if there is none.
     pub device: String,
-    /// Where that is.
     pub namespace: Option<String>,
-    /// Whether it is there.
     pub state: PortState,
-    /// Why not.
     pub reason: Option<String>,
     /// In bytes of IP.
     pub mtu: usize,
     /// The VLAN of an access port.
     #[serde(default)]
     pub vlan: Option<u16>,
-    /// Those of a trunk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trunk: Vec<u16>,
     /// The place where its frames come back, if a loop blocks it: another port, or a peer.
@@ -54,7 +46,6 @@ pub struct PortReading {
     /// Whether senders behind it are made to wait.
     #[serde(default)]
     pub slowed: bool,
-    /// Of shared memory: its application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<shared::Reading>,
     /// Of a virtual machine: its guest.
@@ -63,23 +54,17 @@ pub struct PortReading {
     /// The importance shim of its TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<importance::Reading>,
-    /// Its actions so far.
     #[serde(flatten)]
     pub counters: counters::Reading,
 }
 
-/// One path to another switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathReading {
-    /// The other switch.
     pub peer: String,
     /// Its place among the peer's paths.
     pub label: u16,
-    /// This end.
     pub local: String,
-    /// The other end.
     pub remote: String,
-    /// Why it is not open.
     pub reason: Option<String>,
     /// Whether it works, and how well.
     #[serde(default)]
@@ -92,10 +77,8 @@ pub struct PathReading {
     pub counters: counters::Reading,
 }
 
-/// Another switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PeerReading {
-    /// Its name.
     pub name: String,
     /// The pauses that each asks of the other, where they do.
     pub overlay: Option<overlay::Reading>,
@@ -122,7 +105,6 @@ pub struct EdgeReading {
 /// A station behind a port or a peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AddressReading {
-    /// The hardware address.
     pub address: String,
     /// The VLAN that it is in.
     #[serde(default)]
@@ -138,42 +120,29 @@ pub struct AddressReading {
 /// A TCP flow that goes to a peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowReading {
-    /// To which.
     pub peer: String,
     /// The VLAN that it is in.
     #[serde(default)]
     pub vlan: Option<u16>,
-    /// Its ends.
     pub source: String,
-    /// As above.
     pub destination: String,
     /// The path that its last segment took.
     pub label: u16,
-    /// Its payload so far.
     pub bytes: u64,
-    /// Since its last segment.
     pub silent_s: f64,
 }
 
-/// The switch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
-    /// Of this form.
     pub schema: u32,
-    /// The process.
     pub pid: u32,
-    /// Since it started.
     pub uptime_s: f64,
-    /// Its ports.
     pub ports: Vec<PortReading>,
-    /// Its paths to other switches.
     pub paths: Vec<PathReading>,
-    /// Those switches.
     #[serde(default)]
     pub peers: Vec<PeerReading>,
     /// The edge's counts of packets that came over them.
     pub edge: EdgeReading,
-    /// Addresses in its table.
     pub addresses: usize,
     /// TCP flows that it sends to peers.
     #[serde(default)]
@@ -181,9 +150,7 @@ pub struct Reading {
     /// Those of peers, whose order it keeps.
     #[serde(default)]
     pub flows_received: usize,
-    /// Buffers in use.
     pub buffers: usize,
-    /// Rounds of the poll loop.
     pub bursts: u64,
     /// Those that were ready to sleep.
     pub sleeps: u64,
@@ -211,13 +178,11 @@ pub struct WorkerReading {
     pub received: u64,
     /// Frames that it has written to ports.
     pub sent: u64,
-    /// Datagrams that came over paths.
     pub path_received: u64,
     /// Datagrams that it has sent over paths.
     pub path_sent: u64,
     /// Its paths that are used and answered: none, if the peers have fewer workers.
     pub paths: usize,
-    /// Rounds of its poll loop.
     pub bursts: u64,
 }
 

@@ -59,7 +59,6 @@ const STARVED_MAX: u32 = 5;
 /// How long a switch that starts waits for what a former process still has.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A configured switch.
 pub struct Switch {
     state: State,
     config: Config,

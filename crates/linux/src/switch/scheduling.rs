@@ -15,7 +15,6 @@ use std::time::Duration;
 /// weight of a tenant's. With -10, nine times, other programs of a packet's way starved on two busy
 /// cores.
 const NICE: i32 = -5;
-/// How long a look takes.
 const LOOK: Duration = Duration::from_millis(500);
 /// A switch that gets less of the time in which it could run has too little.
 const ENOUGH: f64 = 0.9;
@@ -42,7 +41,6 @@ fn session(pid: u32) -> Option<u32> {
     text.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// Other processes in a session.
 fn others(session_of: u32, pid: u32) -> usize {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -61,7 +59,6 @@ fn cgroup(pid: u32) -> Option<String> {
     Some(path.to_string()).filter(|path| path != "/")
 }
 
-/// Looks at a running switch.
 pub(super) fn examine(pid: u32) -> Option<Finding> {
     let before = times(pid)?;
     std::thread::sleep(LOOK);

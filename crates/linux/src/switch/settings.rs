@@ -75,7 +75,6 @@ choice_of!(Offloading, OffloadParams, Offloading::new);
 const OTHERS: [&str; 3] =
     ["load-balancing.controller-delay", "receive-offload.budget", "receive-offload.coalescing"];
 
-/// A switch's edge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edge {
     /// How flows spread over a peer's paths.

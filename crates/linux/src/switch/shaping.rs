@@ -19,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 
-/// "mp": the discipline is ours.
 const HANDLE: &str = "6d70:";
 /// The rate of a bucket for senders that are to wait.
 const TRICKLE: Rate = Rate(8_000);
@@ -28,10 +27,8 @@ const LIMIT: u64 = 16 << 20;
 /// The least that leaves at once at a port's own rate, in bytes.
 const BURST_LEAST: u64 = 128 << 10;
 
-/// Which device.
 type Device = (Option<String>, String);
 
-/// The settings of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Order {
     rate: Rate,
@@ -39,7 +36,6 @@ struct Order {
     is_slow: bool,
 }
 
-/// The buckets of a switch.
 #[derive(Default)]
 pub struct Shaper {
     /// By device: what it has, or is about to have.
@@ -83,7 +79,6 @@ pub fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port
         }
     }
 }
-/// The same in a namespace.
 fn shape(
     namespace: Option<&str>,
     verb: &str,

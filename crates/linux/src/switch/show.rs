@@ -73,7 +73,6 @@ fn vlan_text(vlan: Option<u16>) -> String {
     vlan.map_or("-".into(), |vlan| vlan.to_string())
 }
 
-/// For people.
 pub fn address_table(addresses: &[AddressReading]) -> String {
     let mut out = String::new();
     heads(&mut out, ADDRESSES, "vlan|address|behind|silent s");
@@ -88,7 +87,6 @@ pub fn address_table(addresses: &[AddressReading]) -> String {
     out
 }
 
-/// For people.
 pub fn flow_table(flows: &[FlowReading]) -> String {
     let mut out = String::new();
     heads(&mut out, FLOWS, "to|vlan|from|to|label|bytes|silent s");
@@ -101,7 +99,6 @@ pub fn flow_table(flows: &[FlowReading]) -> String {
     out
 }
 
-/// The lines about an application.
 fn shared_lines(out: &mut String, shared: &shared::Reading) {
     let who = shared.pid.map_or("no application".to_string(), |pid| format!("application {pid}"));
     let shared::Reading { flows, told: stopped, paused, .. } = shared;
@@ -280,7 +277,6 @@ fn port_lines(out: &mut String, port: &PortReading) {
     }
 }
 
-/// A worker's share.
 fn worker_line(out: &mut String, number: usize, worker: &WorkerReading) {
     let WorkerReading { received, sent, path_received, path_sent, paths, .. } = worker;
     let _ = writeln!(

@@ -40,7 +40,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Made {
     /// Where; `None`: the switch's own namespace.
     pub namespace: Option<String>,
-    /// Its name.
     pub device: String,
 }
 
@@ -49,7 +48,6 @@ pub struct Made {
 pub struct Record {
     /// Its name when it was made, and its place.
     pub made: Made,
-    /// Its address.
     pub address: Option<Mac>,
     /// Which namespace it is in, whatever that is called and whoever asks. An earlier version did
     /// not note it.
@@ -78,7 +76,6 @@ impl Record {
     }
 }
 
-/// The folder.
 #[derive(Clone, Debug)]
 pub struct State {
     folder: PathBuf,
@@ -93,11 +90,9 @@ impl State {
     pub fn absent(&self) -> Error {
         Error::NotRunning(self.folder.clone())
     }
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-    /// One of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

@@ -27,7 +27,6 @@ const ASKED: [i32; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 /// Restarts of a switch by its supervisor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restarts {
-    /// How many.
     pub count: u32,
     /// When the former process ended, in seconds since 1970.
     pub unix_s: u64,

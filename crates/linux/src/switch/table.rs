@@ -25,11 +25,9 @@ use millpond_core::Time;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most addresses.
 pub const ADDRESSES_MAX: usize = 16_384;
 /// The most of one port by default.
 pub const ADDRESSES_OF_A_PORT: u32 = 1024;
-/// The same of one peer.
 pub const ADDRESSES_OF_A_PEER: u32 = 4096;
 /// How long an address must have been silent before it is believed to have moved: longer than
 /// anybody who is alive leaves a neighbour's question unanswered, shorter than a migration.
@@ -44,9 +42,7 @@ const AGE: Time = Time::from_ms(300_000);
 /// Where a frame can go to, or come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A port of this switch.
     Port(usize),
-    /// Another switch, over the fabric.
     Peer(usize),
 }
 
@@ -72,19 +68,15 @@ impl Hasher for Spread {
 /// A hardware address in a VLAN, or in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// The address.
     pub mac: Mac,
-    /// The VLAN.
     pub vlan: Option<u16>,
 }
 
 impl Address {
-    /// Whom a frame is from.
     #[inline]
     pub fn source(view: &View) -> Address {
         Address { mac: view.source, vlan: view.vlan }
     }
-    /// Whom it is for.
     #[inline]
     pub fn destination(view: &View) -> Address {
         Address { mac: view.destination, vlan: view.vlan }
@@ -129,9 +121,7 @@ type Numbers<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 /// The addresses that a place may have.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
-    /// The most addresses.
     most: u32,
-    /// How many it has now.
     has: u32,
     /// Whether it has named ones alone.
     named: bool,
@@ -144,18 +134,14 @@ pub struct Foreign;
 /// An address and its place, from one worker to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct News {
-    /// The address.
     pub address: Address,
-    /// Its place.
     pub place: Place,
     /// Whether it has announced itself there.
     pub is_announced: bool,
 }
 
-/// The table.
 #[derive(Default)]
 pub struct Table {
-    /// Those that were learned.
     entries: Numbers<Entry>,
     /// Those that are named: at which port.
     named: Numbers<usize>,
@@ -392,7 +378,6 @@ impl Table {
         };
         self.named.iter().map(named).chain(self.entries.iter().map(learned))
     }
-    /// How many addresses are known.
     pub fn len(&self) -> usize {
         self.entries.len() + self.named.len()
     }

@@ -101,12 +101,10 @@ impl Uplink {
             }
         }
     }
-    /// Gives a path its socket.
     #[cfg(test)]
     pub(super) fn put(&mut self, path: usize, socket: Udp) {
         self.paths.paths[path].socket = Some(socket);
     }
-    /// Why paths are not there.
     pub fn waiting(&self) -> impl Iterator<Item = (String, String)> {
         let Paths { paths, peers, .. } = &self.paths;
         let of_path = |p: &Path| {

@@ -15,7 +15,6 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 
-/// The records of a run.
 #[derive(Default)]
 pub struct Records {
     pub flows: Vec<FlowRecord>,
@@ -108,7 +107,6 @@ pub struct Headers {
     pub flags: u8,
     pub tos: u8,
     pub ttl: u8,
-    /// IP and TCP, with options.
     pub length: u32,
 }
 

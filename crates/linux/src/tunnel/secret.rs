@@ -14,7 +14,6 @@ use std::path::Path;
 
 /// A secret has at least so many bytes.
 pub const LENGTH_LEAST: usize = 16;
-/// The most of one file.
 pub const SECRETS_MAX: usize = 4;
 /// A key file is no larger.
 const FILE_MAX: u64 = 4096;
@@ -48,7 +47,6 @@ impl Secret {
         Some(Secret { probes: key(&root, b"probes"), root, id })
     }
 
-    /// The tag of a probe.
     pub(super) fn tag(&self, probe: &[u8]) -> [u8; 16] {
         let tag = hmac::sign(&self.probes, probe);
         std::array::from_fn(|i| tag.as_ref()[i])
@@ -76,7 +74,6 @@ impl Secret {
     }
 }
 
-/// A key file.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<Secret>);
 
@@ -135,19 +132,15 @@ impl Secrets {
         Secrets::parse(&text).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// The one to seal with.
     pub fn first(&self) -> Option<&Secret> {
         self.0.first()
     }
-    /// The one of this number.
     pub fn find(&self, id: u16) -> Option<&Secret> {
         self.0.iter().find(|secret| secret.id == id)
     }
-    /// All of them.
     pub(super) fn all(&self) -> &[Secret] {
         &self.0
     }
-    /// Whether they are the same.
     pub fn is_same(&self, other: &Secrets) -> bool {
         let tags = |secrets: &Secrets| secrets.0.iter().map(|s| s.tag(b"")).collect::<Vec<_>>();
         tags(self) == tags(other)

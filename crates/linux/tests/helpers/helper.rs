@@ -9,7 +9,6 @@
 //! | `guest SOCKET` | a virtual machine that sends |
 //! | `dump BPFFS` | what limits have pinned, as a file of `tests/state` |
 //! | others | senders and receivers of the live tests (`limited`) |
-#![allow(missing_docs)]
 
 #[allow(dead_code)]
 #[path = "../vhost/driver.rs"]

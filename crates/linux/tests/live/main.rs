@@ -3,7 +3,6 @@
 //!
 //! Skipped, with a message, without root, cgroup v2, eBPF or `ip`. Children are processes of
 //! their own (`helpers`), because a socket belongs to the cgroup that its process was in.
-#![allow(missing_docs)]
 
 mod anew;
 mod arriving;

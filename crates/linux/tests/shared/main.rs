@@ -1,6 +1,5 @@
 //! Ports of shared memory, with applications and a switch that can be killed: processes of
 //! their own (`helpers`). Needs no privileges.
-#![allow(missing_docs)]
 
 #[path = "../attached/mod.rs"]
 mod attached;

@@ -3,7 +3,6 @@
 //!
 //! Skipped, with a message, without root, TAP or `ip`. The switch is a process of its own
 //! (`helpers`), so that it can be killed.
-#![allow(missing_docs)]
 
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::reading::{PortState, Reading};

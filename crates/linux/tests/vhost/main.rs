@@ -1,6 +1,5 @@
 //! Ports of virtual machines: guests with a driver of their own (`driver`) at a switch that is a
 //! process (`helpers`). Needs no privileges but for the tap.
-#![allow(missing_docs)]
 
 #[path = "../attached/mod.rs"]
 mod attached;

@@ -6,7 +6,6 @@
 //! ```
 //!
 //! Clients of the kernel's reach it as well, from a tap of the same switch.
-#![allow(missing_docs)]
 
 mod client;
 mod server;

@@ -95,7 +95,6 @@ impl Collective {
         }
     }
 
-    /// A ring's turns.
     fn around(&self, message: impl Fn(u64) -> Time) -> Time {
         let once = if self.operation == Operation::AllReduce { 2 } else { 1 } * (self.ranks - 1);
         let ranks = u64::from(self.ranks);

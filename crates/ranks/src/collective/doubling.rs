@@ -57,7 +57,6 @@ fn kept(collective: &Collective, rank: u32, exchanges: u32) -> (u64, u64) {
     })
 }
 
-/// The message of a step.
 pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
     let (size, log) = core(collective);
     if rank >= size {

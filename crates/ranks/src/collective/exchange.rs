@@ -9,7 +9,6 @@
 
 use super::{Algorithm, Collective, Send};
 
-/// Steps that send.
 fn rounds(collective: &Collective) -> u32 {
     match collective.algorithm {
         Algorithm::Pairwise => collective.ranks - 1,
@@ -53,7 +52,6 @@ fn source(collective: &Collective, rank: u32, k: u32) -> u32 {
     }
 }
 
-/// The messages of a step.
 pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
     if step >= rounds(collective) {
         return;

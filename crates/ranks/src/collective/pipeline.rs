@@ -9,7 +9,6 @@
 use super::{Collective, Send, Step};
 use millpond_core::Time;
 
-/// One step of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     Forward(u32),

@@ -20,7 +20,6 @@ pub(super) fn awaits(collective: &Collective, step: u32) -> Option<u32> {
     (step <= phases(collective).iter().sum()).then_some(u32::from(step > 0))
 }
 
-/// The message of a step.
 pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
     let (group, groups) = (collective.group, collective.ranks / collective.group);
     let (own, member) = (rank / group, rank % group);

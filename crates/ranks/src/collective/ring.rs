@@ -15,7 +15,6 @@ fn turn(collective: &Collective) -> u32 {
     if collective.operation == Operation::AllReduce { 2 * once } else { once }
 }
 
-/// Turns around the ring.
 fn turns(collective: &Collective) -> u32 {
     let most = collective.chunk.map(|chunk| chunk.max(1) * u64::from(collective.ranks));
     most.map_or(1, |most| collective.bytes.div_ceil(most).max(1) as u32)
@@ -26,7 +25,6 @@ pub(super) fn awaits(collective: &Collective, step: u32) -> Option<u32> {
     (step <= turns(collective) * turn(collective)).then_some(u32::from(step > 0))
 }
 
-/// The message of a step.
 pub(super) fn sends(
     collective: &Collective,
     rank: u32,

@@ -25,7 +25,6 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
     })
 }
 
-/// A place in the file.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: u64,
@@ -56,7 +55,6 @@ impl Cursor<'_> {
     }
 }
 
-/// Reads a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Program, ProgramError> {
     let mut head = Cursor { bytes, at: 0 };
     if head.u64()? == RUN {
@@ -83,7 +81,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Program, ProgramError> {
     Ok(program)
 }
 
-/// Where an operation's successors are.
 struct Successors {
     ends: (u32, u32),
     begins: (u32, u32),

@@ -56,7 +56,6 @@ impl Groups {
 /// A collective that ranks of a program do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Their collective.
     pub collective: Collective,
     /// Which division, by its number in the program: each of its groups does it by itself.
     pub groups: u32,

@@ -25,17 +25,13 @@ pub struct Costs {
 /// A message of a collective within a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The division of ranks.
     pub groups: u32,
     /// Which of its collectives, in the order of beginnings.
     pub number: u32,
-    /// The lane.
     pub lane: u32,
     /// The receiver's step that waits for it.
     pub step: u32,
-    /// The sender's step.
     pub turn: u32,
-    /// How much.
     pub bytes: u64,
 }
 

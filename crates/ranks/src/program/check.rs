@@ -6,7 +6,6 @@ use super::{Program, ProgramError, RankProgram};
 /// Operations of a cycle that an error names.
 const NAMED: usize = 8;
 
-/// Looks for cycles.
 pub(super) fn check(program: &Program) -> Result<(), ProgramError> {
     for (rank, of) in program.ranks.iter().enumerate() {
         acyclic(of).map_err(|text| ProgramError::at(format!("rank {rank}"), text))?;

@@ -56,7 +56,6 @@ enum Due {
     Begin(u32),
     /// A send's message goes to the network.
     Depart(u32),
-    /// An operation has ended.
     End(u32),
     /// The message of this number among `arriving` has come, or tries again.
     Arrive(u64),
@@ -64,7 +63,6 @@ enum Due {
     Choose,
 }
 
-/// A rank at work.
 #[derive(Clone, Debug)]
 pub struct Executor {
     rank: u32,
@@ -89,7 +87,6 @@ pub struct Executor {
     calls: BTreeMap<(u32, u32), (u32, u32, Lanes)>,
     /// The same of collectives that have not begun: what has arrived.
     early: BTreeMap<(u32, u32), Early>,
-    /// Operations that have not ended.
     open: u32,
     begun: u32,
     /// For which time it has asked to be called.
@@ -127,7 +124,6 @@ impl Executor {
         }
     }
 
-    /// Whether every operation has ended.
     pub fn is_done(&self) -> bool {
         self.open == 0
     }
@@ -137,7 +133,6 @@ impl Executor {
         self.finish
     }
 
-    /// The rank's computations.
     pub fn computations(&self) -> &Computations {
         &self.computations
     }
@@ -160,7 +155,6 @@ impl Executor {
         self.wake(now, program, carrier);
     }
 
-    /// A message has come.
     pub fn arrived(
         &mut self,
         now: Time,
@@ -264,7 +258,6 @@ impl Executor {
         }
     }
 
-    /// An operation begins.
     fn carry_out(
         &mut self,
         now: Time,

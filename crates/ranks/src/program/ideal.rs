@@ -10,12 +10,10 @@ use super::{Program, ProgramError};
 use millpond_core::Time;
 use std::collections::BTreeMap;
 
-/// LogGOPS' parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// L: from one rank's network to another's.
     pub latency: Time,
-    /// The others.
     pub costs: Costs,
 }
 
@@ -33,7 +31,6 @@ impl Default for Network {
     }
 }
 
-/// An event at a rank.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake,

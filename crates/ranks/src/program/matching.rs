@@ -9,27 +9,19 @@
 use super::ANY;
 use std::collections::VecDeque;
 
-/// A message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The sending rank.
     pub from: u32,
-    /// Its tag.
     pub tag: u32,
-    /// How much.
     pub bytes: u64,
-    /// The sender's operation.
     pub operation: u32,
-    /// The sender's cpu.
     pub cpu: u8,
-    /// The sender's NIC.
     pub nic: u8,
 }
 
 /// Receives and messages that wait for their counterparts at a rank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matching {
-    /// Operation, source and tag.
     posted: VecDeque<(u32, u32, u32)>,
     unexpected: VecDeque<Arrival>,
 }
@@ -59,12 +51,10 @@ impl Matching {
         found.map(|(operation, ..)| operation)
     }
 
-    /// Receives that wait.
     pub fn posted(&self) -> impl Iterator<Item = u32> {
         self.posted.iter().map(|(operation, ..)| *operation)
     }
 
-    /// Messages that wait.
     pub fn unexpected(&self) -> impl Iterator<Item = &Arrival> {
         self.unexpected.iter()
     }

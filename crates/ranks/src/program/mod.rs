@@ -29,50 +29,39 @@ use std::sync::Arc;
 /// A rank, or a tag, that stands for any.
 pub const ANY: u32 = u32::MAX;
 
-/// An operation's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Sends bytes to a rank.
     Send {
-        /// The rank.
         to: u32,
     },
     /// Receives a message from a rank, or from [`ANY`].
     Receive {
-        /// The rank.
         from: u32,
     },
-    /// Computes.
     Compute,
     /// Does a collective with the other ranks of its group.
     Collective {
-        /// Which of the program's calls.
         call: u32,
     },
 }
 
-/// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Its action.
     pub action: Action,
     /// Bytes; of a computation nanoseconds.
     pub size: u64,
     /// The tag of a message; [`ANY`] where a receive takes any. Of a collective its number: ranks
     /// of a group meet in the collectives of the same number.
     pub tag: u32,
-    /// Which of the rank's processors.
     pub cpu: u8,
-    /// Which of the rank's NICs.
     pub nic: u8,
     /// How many others it waits for.
     pub waits: u32,
 }
 
-/// The program of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankProgram {
-    /// Its operations.
     pub operations: Vec<Operation>,
     /// By operation: its label, where the text has one; empty without labels.
     pub labels: Vec<String>,
@@ -82,12 +71,10 @@ pub struct RankProgram {
     edges: Vec<u32>,
 }
 
-/// The programs of all ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// By rank; ranks that do the same share one.
     pub ranks: Vec<Arc<RankProgram>>,
-    /// The collectives that operations name.
     pub calls: Vec<Call>,
     /// The divisions of ranks that calls name.
     pub groups: Vec<Groups>,
@@ -116,13 +103,11 @@ impl Program {
     }
 }
 
-/// A fault of a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ProgramError {
     /// Where: a line of the text, a byte of the binary, or a rank.
     pub place: String,
-    /// What.
     pub message: String,
 }
 

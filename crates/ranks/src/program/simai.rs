@@ -20,7 +20,6 @@ use std::sync::Arc;
 const MOST: u64 = 1 << 20;
 /// Operations of a rank, over all iterations.
 const OPERATIONS_MAX: u64 = 1 << 24;
-/// Fields of a layer.
 const FIELDS: usize = 12;
 /// A layer's second field.
 const AWAITED: &str = "the dependency";
@@ -55,7 +54,6 @@ struct Part {
     collective: Option<(Op, Division, u64)>,
 }
 
-/// Sizes of the groups.
 #[derive(Clone, Copy, Debug)]
 struct Parallel {
     ranks: u32,
@@ -174,7 +172,6 @@ fn number_of(text: &str, line: usize, what: &str, most: u64) -> Result<u64, Prog
     })
 }
 
-/// The first line.
 fn head(number: usize, line: &str) -> Result<Parallel, ProgramError> {
     let wrong = |text: String| ProgramError::at(format!("line {number}"), text);
     let mut words = line.split_whitespace();

@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// More ranks than this are taken for a slip of the pen.
 const RANKS_MAX: u64 = 1 << 24;
 
-/// Words that cannot be labels.
 const KEYWORDS: [&str; 12] = [
     "num_ranks",
     "rank",
@@ -29,7 +28,6 @@ const KEYWORDS: [&str; 12] = [
     "irequires",
 ];
 
-/// Reads a text.
 pub(super) fn read(text: &str) -> Result<Program, ProgramError> {
     let text = without_comments(text)?;
     let mut lines = text
@@ -196,7 +194,6 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A rank's block so far.
 #[derive(Default)]
 struct Block<'a> {
     operations: Vec<Operation>,
@@ -207,7 +204,6 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// An operation or a dependency.
     fn line(&mut self, line: &mut Line<'a>, ranks: u64) -> Result<(), ProgramError> {
         let word = line.peek().unwrap_or_default();
         if matches!(word, "send" | "recv" | "calc") {

@@ -31,7 +31,6 @@ pub const TABLES: [&str; 10] = [
     "sweep",
 ];
 
-/// Columns that have a host.
 const HOSTS: [&str; 4] = ["src", "dst", "client", "host"];
 
 /// Returns the table that fits the folder's kind: `flows` of a run, `compare` of a compare, `sweep`

@@ -81,7 +81,6 @@ impl Manifest {
         number.map_or(host, |number| u64::from(*number))
     }
 
-    /// A flow's destination port.
     fn port(&self, flow: u64) -> u64 {
         let until = self.ports.partition_point(|(first, _)| u64::from(*first) <= flow);
         let run = until.checked_sub(1).map(|at| self.ports[at]);
@@ -89,7 +88,6 @@ impl Manifest {
     }
 }
 
-/// A node's address there.
 fn address(node: u64) -> u64 {
     0x0b00_0001 + (node / 256) * 0x1_0000 + (node % 256) * 0x100
 }

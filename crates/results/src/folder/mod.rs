@@ -48,9 +48,7 @@ pub struct Progress {
     pub packet_hops: u64,
     /// Packet-hops a second of the wall clock.
     pub packet_hops_per_s: f64,
-    /// Flows started.
     pub flows_started: u64,
-    /// Flows completed.
     pub flows_completed: u64,
     /// Seconds by the wall clock.
     pub wall_s: f64,

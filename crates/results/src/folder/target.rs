@@ -17,10 +17,8 @@ const NAMED: usize = 3;
 /// Files that commands leave in their folders beside those that the manifest lists.
 const OWN: [&str; 3] = [MANIFEST, LOCK, ".replaced"];
 
-/// Whose result a folder is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The command.
     pub kind: Kind,
     /// The scenario's name; of a reproduction, the paper's.
     pub name: String,
@@ -29,7 +27,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Of the whole scenario.
     pub fn new(kind: Kind, name: &str) -> Owner {
         Owner { kind, name: name.into(), variant: None }
     }

@@ -19,7 +19,6 @@ use crate::model::error::{At, Error, Result};
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 16;
-/// Ends an indented JSON object.
 const END: &str = "\n}\n";
 /// The text around a seal's digits.
 const SEAL: [&str; 2] = [",\n  \"checksum\": \"", "\"\n}\n"];
@@ -61,13 +60,11 @@ pub(crate) fn sealed_text<T: Serialize>(value: &T) -> String {
 pub(crate) enum Seal {
     /// The text is what was written.
     Whole,
-    /// It is not.
     Broken,
     /// It has none: an earlier version wrote it.
     Missing,
 }
 
-/// Checks a text's seal.
 pub(crate) fn seal_of(text: &[u8]) -> Seal {
     let Some(rest) = text.strip_suffix(SEAL[1].as_bytes()) else { return Seal::Missing };
     let Some((rest, digits)) = rest.len().checked_sub(DIGITS).map(|at| rest.split_at(at)) else {

@@ -28,7 +28,6 @@ use crate::model::guard::guarded;
 /// Rows of a row group: some 15 MB of flows.
 pub(crate) const ROW_GROUP: usize = 1 << 17;
 
-/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     U32,
@@ -40,7 +39,6 @@ pub(crate) enum Of {
     OptionalI64,
     F64,
     OptionalF64,
-    /// A name out of few.
     Name,
 }
 
@@ -53,7 +51,6 @@ impl Of {
 /// A column's name, content, and meaning with its unit, which is written into the file.
 pub(crate) type Column<'a> = (&'a str, Of, &'a str);
 
-/// A value of a row.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
     Null,
@@ -176,7 +173,6 @@ pub(crate) struct Table {
     at: usize,
     in_group: usize,
     group: usize,
-    /// Rows so far.
     pub rows: u64,
 }
 
@@ -217,7 +213,6 @@ impl Table {
         Table::create(path, layout.columns, notes, ROW_GROUP)
     }
 
-    /// The next column's value.
     pub fn cell<V: Value>(&mut self, value: V) {
         self.columns[self.at].push(&value.cell(), 1);
         self.at += 1;

@@ -14,12 +14,9 @@ pub enum Error {
     Io {
         /// The attempt: "write", "create", "rename" and the like.
         doing: &'static str,
-        /// The file or folder.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// The target is a file.
     #[error("{} is a file, not a folder; choose another folder for the results", .0.display())]
     IsFile(PathBuf),
     /// The target is a folder with something else in it.
@@ -35,14 +32,7 @@ pub enum Error {
          --force",
         path.display()
     )]
-    OtherResult {
-        /// The folder.
-        path: PathBuf,
-        /// Whose result it is.
-        holds: String,
-        /// Whose result would replace it.
-        now: String,
-    },
+    OtherResult { path: PathBuf, holds: String, now: String },
     /// The target is a result of the same command, with files in it that no command wrote.
     #[error(
         "{} holds files that are not of its result ({}); move them, choose another folder with \
@@ -57,12 +47,7 @@ pub enum Error {
          --out, or drop them with --force",
         path.display()
     )]
-    Unfinished {
-        /// The temporary folder.
-        path: PathBuf,
-        /// How many there are.
-        runs: usize,
-    },
+    Unfinished { path: PathBuf, runs: usize },
     /// The temporary name is taken by something that no run has made.
     #[error("{} is in the way: it was not made by a run; move it elsewhere", .0.display())]
     InTheWay(PathBuf),
@@ -82,25 +67,13 @@ pub enum Error {
     BadName(PathBuf),
     /// A file of a results folder has other content than it should.
     #[error("{}: {reason}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// Its problem.
-        reason: String,
-    },
+    Malformed { path: PathBuf, reason: String },
     /// A class name is used twice, or is one of those that results give themselves.
     #[error("class name {0:?} {1}")]
     ClassName(String, &'static str),
     /// A record names a class that the header does not have.
     #[error("record {record} has class {class}, but there are only {classes}")]
-    UnknownClass {
-        /// The flow or query.
-        record: u32,
-        /// Its class.
-        class: u16,
-        /// How many there are.
-        classes: usize,
-    },
+    UnknownClass { record: u32, class: u16, classes: usize },
     /// A record ends before it starts.
     #[error("record {0} ends before it starts")]
     EndsEarly(u32),
@@ -110,29 +83,17 @@ pub enum Error {
          keeps the runs that both share and removes the others",
         path.display()
     )]
-    OtherSweep {
-        /// The folder.
-        path: PathBuf,
-        /// The difference.
-        change: String,
-    },
+    OtherSweep { path: PathBuf, change: String },
     /// The folder's runs are not those of the sweep that they were to be merged into.
     #[error(
         "{} holds runs of another sweep: {change}; merge shards of this command",
         path.display()
     )]
-    OtherShard {
-        /// The folder.
-        path: PathBuf,
-        /// The difference.
-        change: String,
-    },
+    OtherShard { path: PathBuf, change: String },
     /// The folder does not have such a table.
     #[error("{} has no table {table:?}: {reason}", path.display())]
     NoTable {
-        /// The folder.
         path: PathBuf,
-        /// The request.
         table: String,
         /// The content that there is instead.
         reason: String,
@@ -157,7 +118,6 @@ impl Error {
     }
 }
 
-/// Shorthand of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Names the file in an error of the file system.

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::error::{At, Result};
 
-/// The page of a folder.
 pub(crate) const REPORT: &str = "report.html";
 
 /// Indented JSON with a newline at its end.

@@ -12,30 +12,23 @@ use crate::model::error::{At, Error, Result};
 use crate::model::files::replace_file;
 use crate::model::summary::{SCHEMA, Status, World};
 
-/// Its name in the folder.
 pub const MANIFEST: &str = "manifest.json";
 
-/// The content of the folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// One run.
     #[default]
     Run,
     /// Several variants, each in a subfolder.
     Compare,
-    /// A grid of them.
     Sweep,
     /// The experiments of a paper, each a sweep in a subfolder.
     Reproduce,
 }
 
-/// The machine of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Operating system.
     pub os: String,
-    /// Processor architecture.
     pub arch: String,
     /// Processors that the process may use.
     pub cpus: usize,
@@ -55,7 +48,6 @@ impl Machine {
 /// A link that fails in a run, as the scenario has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkFailure {
-    /// Its two ends.
     pub link: (String, String),
     /// Which one of several parallel links it is, from 0; absent: all of them, or there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,12 +60,10 @@ pub struct LinkFailure {
     pub loss: f64,
 }
 
-/// A file of the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSize {
     /// Relative to the folder, with `/` between its parts.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
     /// Its XXH64 in hexadecimal. Files of subfolders have none: the runs' own manifests have
     /// theirs.
@@ -87,18 +77,14 @@ pub struct FileSize {
 pub struct Manifest {
     /// The mark of a millpond result: the version of the crate that wrote it.
     pub millpond: String,
-    /// Version of the folder's form.
     pub schema: u32,
-    /// The content of the folder.
     pub kind: Kind,
     /// The scenario's name. [`RunWriter::finish`](crate::RunWriter::finish) fills in this, world,
     /// seed, variant, status, warnings, `finished_at` and files.
     pub name: String,
-    /// Where it ran.
     pub world: World,
     /// The seed; of a compare, the first.
     pub seed: u64,
-    /// The variant, if any.
     pub variant: Option<String>,
     /// The scenario's own description; absent without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -106,7 +92,6 @@ pub struct Manifest {
     /// The variant's own description; absent without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant_about: String,
-    /// The program's version.
     pub version: String,
     /// The revision that the program was built from, with `-dirty-HASH` if its sources differed;
     /// `unknown` without a repository.
@@ -138,22 +123,17 @@ pub struct Manifest {
     /// absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<(String, String)>,
-    /// The machine.
     pub machine: Machine,
     /// RFC 3339, UTC.
     pub started_at: String,
     /// RFC 3339, UTC.
     pub finished_at: String,
-    /// How it ended.
     pub status: Status,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The folder's files, by name.
     pub files: Vec<FileSize>,
 }
 
 impl Manifest {
-    /// Of this machine, started now.
     pub fn new(version: impl Into<String>, scenario: impl Into<String>) -> Manifest {
         Manifest {
             millpond: env!("CARGO_PKG_VERSION").into(),

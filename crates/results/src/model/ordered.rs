@@ -38,7 +38,6 @@ impl<V: PartialEq> PartialEq for Ordered<V> {
 }
 
 impl<V> Ordered<V> {
-    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&V> {
         self.0.get(key)
     }

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Program {
     /// Its name, and that of its files.
     pub name: String,
-    /// Where it ran.
     pub host: u32,
-    /// Its command, with addresses.
     pub command: String,
     /// How it ended: "exit status 0", "ended with the run".
     pub status: String,

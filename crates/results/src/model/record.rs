@@ -15,13 +15,11 @@ use serde::{Deserialize, Serialize};
 pub struct PacketRecord {
     /// When its last bit left there, or arrived.
     pub at: Time,
-    /// Which capture, by its number.
     pub tap: u16,
     /// Whether it left the host or port, or came to it.
     pub outgoing: bool,
     /// Itself. Where it is a frame, its flow is a hash of the frame's addresses and ports.
     pub packet: Packet,
-    /// Its side records.
     pub records: Vec<Record>,
     /// The frame that it is, if a kernel has made it.
     pub frame: Option<Frame>,
@@ -43,7 +41,6 @@ pub struct Frame {
 pub struct PauseRecord {
     /// When its last bit left there, or arrived.
     pub at: Time,
-    /// Which capture, by its number.
     pub tap: u16,
     /// Whether it left the host or port, or came to it.
     pub outgoing: bool,
@@ -56,7 +53,6 @@ pub struct PauseRecord {
 /// A node of the network, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
-    /// A switch.
     Switch(u32),
     /// A host; its port is its NIC, number 0.
     Host(u32),
@@ -65,11 +61,8 @@ pub enum Node {
 /// The packets that waited at a port just before an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRecord {
-    /// The instant.
     pub at: Time,
-    /// Whose port it is.
     pub node: Node,
-    /// Which of its ports.
     pub port: u16,
     /// Bytes that waited.
     pub bytes: u64,
@@ -93,15 +86,11 @@ pub struct FlowShare {
 /// A connection's sending end just before an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionRecord {
-    /// The instant.
     pub at: Time,
-    /// The flow that it carries.
     pub flow: u32,
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// Sending host.
     pub src: u32,
-    /// Receiving host.
     pub dst: u32,
     /// Where its loss recovery stands, in Linux's words.
     pub state: &'static str,
@@ -128,17 +117,13 @@ pub struct ConnectionRecord {
 /// A flow that ended, or that was open at the run's end: one row of `flows.parquet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Its number.
     pub flow: u32,
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// Sending host.
     pub src: u32,
-    /// Receiving host.
     pub dst: u32,
     /// Application bytes that it carries.
     pub bytes: u64,
-    /// When it started.
     pub start: Time,
     /// When its last byte was delivered in order; `None` if it never was.
     pub finish: Option<Time>,
@@ -150,7 +135,6 @@ pub struct FlowRecord {
     pub ideal: Time,
     /// Data packets sent again.
     pub retransmitted: u32,
-    /// Retransmission timeouts.
     pub timeouts: u32,
     /// Data packets that arrived before an earlier one, which was late or lost; `None` if nobody
     /// counted them for this flow alone.
@@ -174,21 +158,16 @@ pub struct FlowRecord {
 /// One query: several flows that answer one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryRecord {
-    /// Its number.
     pub query: u32,
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// The host that asks.
     pub client: u32,
-    /// How many hosts answer.
     pub degree: u32,
     /// When its first request was sent, or when it started.
     pub start: Time,
     /// When its last response was complete.
     pub finish: Option<Time>,
-    /// Responses that are complete.
     pub completed: u32,
-    /// As for flows.
     pub counted: bool,
 }
 
@@ -197,11 +176,8 @@ pub struct QueryRecord {
 pub struct RankRecord {
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// Which round.
     pub round: u32,
-    /// Which rank.
     pub rank: u32,
-    /// Its host.
     pub host: u32,
     /// When it began, with its computation.
     pub began: Time,
@@ -209,7 +185,6 @@ pub struct RankRecord {
     pub ready: Time,
     /// When all messages for it were there.
     pub ended: Time,
-    /// How long it computed.
     pub computed: Time,
     /// Its first computations after it was ready, from when until when.
     pub computations: Vec<(Time, Time)>,
@@ -220,7 +195,6 @@ pub struct RankRecord {
 pub struct CollectiveRecord {
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// Which round.
     pub round: u32,
     /// When the first rank began, with its computation.
     pub began: Time,
@@ -238,7 +212,6 @@ pub struct CollectiveRecord {
     pub algbw: Option<f64>,
     /// The same times the factor that makes it comparable with a link's rate.
     pub busbw: Option<f64>,
-    /// As for flows.
     pub counted: bool,
 }
 
@@ -272,12 +245,10 @@ impl FlowRecord {
         (self.ideal != Time::ZERO).then(|| fct.as_ps() as f64 / self.ideal.as_ps() as f64)
     }
 
-    /// Smaller than the mice's limit.
     pub(crate) fn is_mouse(&self, limit: Bytes) -> bool {
         self.bytes < limit.get()
     }
 
-    /// Larger than the elephants' limit.
     pub(crate) fn is_elephant(&self, limit: Bytes) -> bool {
         self.bytes > limit.get()
     }

@@ -25,7 +25,6 @@ use crate::model::manifest::LinkFailure;
 use crate::model::ordered::Ordered;
 use crate::model::summary::SCHEMA;
 
-/// Its name in the folder.
 pub const REPRODUCTION: &str = "reproduce.json";
 
 /// One scheme at one load: means over its runs.
@@ -33,13 +32,10 @@ pub const REPRODUCTION: &str = "reproduce.json";
 pub struct LoadPoint {
     /// Load, in the unit of the experiment's axis.
     pub load: f64,
-    /// Complete runs.
     pub runs: u32,
-    /// Of so many.
     pub planned: u32,
     /// Simulated seconds of a run.
     pub simulated_s: f64,
-    /// Queries completed over started.
     pub completed_fraction: Estimate,
     /// QCT of the completed ones, in microseconds.
     pub mean_us: Estimate,
@@ -51,11 +47,9 @@ pub struct LoadPoint {
     pub sent: Estimate,
     /// Packets dropped.
     pub dropped: Estimate,
-    /// Means by reason.
     pub dropped_by: Ordered<f64>,
     /// Packets deflected.
     pub deflected: Estimate,
-    /// Retransmission timeouts.
     pub timeouts: Estimate,
     /// QCT in microseconds and the share of the completed that took at least as long, seeds pooled;
     /// empty unless the queries were kept.
@@ -77,24 +71,19 @@ pub struct LoadPoint {
     pub each: Vec<OneRun>,
 }
 
-/// The numbers of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OneRun {
-    /// Its seed.
     pub seed: u64,
     /// By name: the fields of a [`LoadPoint`], those of its calls behind the class, and the
     /// experiment's own numbers.
     pub values: Ordered<f64>,
 }
 
-/// A number of a scheme.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Number {
-    /// Its name, without the unit.
     pub name: String,
     /// `us`, `Gb/s`, `percent`, `count`, or empty.
     pub unit: String,
-    /// Over runs.
     pub estimate: Estimate,
     /// Whether it is only a lower bound, since flows or queries are open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -104,9 +93,7 @@ pub struct Number {
 /// Latencies of a class of calls, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
-    /// Calls answered.
     pub count: Estimate,
-    /// Median.
     pub p50_us: Estimate,
     /// 99th percentile.
     pub p99_us: Estimate,
@@ -114,14 +101,10 @@ pub struct Calls {
     pub p999_us: Estimate,
 }
 
-/// One scheme of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scheme {
-    /// The variant of the scenario.
     pub variant: String,
-    /// Its name in papers.
     pub label: String,
-    /// By load.
     pub points: Vec<LoadPoint>,
 }
 
@@ -130,9 +113,7 @@ pub struct Scheme {
 pub struct Published {
     /// The variant that it is of.
     pub variant: String,
-    /// Where it is published.
     pub source: String,
-    /// Loads.
     pub loads: Vec<f64>,
     /// Mean QCT at each, in microseconds.
     pub mean_us: Vec<f64>,
@@ -157,30 +138,22 @@ pub struct PublishedNumber {
     pub load: f64,
     /// The number's name, as in [`OneRun`].
     pub number: String,
-    /// In the number's unit.
     pub value: f64,
-    /// Where it is published.
     pub source: String,
 }
 
 /// One experiment: a scenario under several schemes and loads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// Its name, and its folder's.
     pub name: String,
-    /// Its title, in a line.
     pub title: String,
     /// The scenario's path in the repository.
     pub scenario: String,
-    /// The meaning of the loads.
     pub load_axis: String,
     /// Notes for the reader: why there are no runs, what a quick look leaves out.
     pub note: String,
-    /// Ours.
     pub schemes: Vec<Scheme>,
-    /// The paper's.
     pub published: Vec<Published>,
-    /// The published single numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published_numbers: Vec<PublishedNumber>,
     /// The links that fail in it.
@@ -226,15 +199,11 @@ pub struct Reproduction {
     pub schema: u32,
     /// The paper's name on the command line.
     pub paper: String,
-    /// Its title.
     pub title: String,
-    /// The program's version.
     pub version: String,
     /// `full` or `quick`.
     pub effort: String,
-    /// The experiments that were run.
     pub experiments: Vec<Experiment>,
-    /// The claims of the paper.
     pub claims: Vec<Claim>,
 }
 

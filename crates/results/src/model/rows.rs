@@ -15,7 +15,6 @@ use crate::model::guard::guarded;
 
 const BATCH: usize = 1 << 14;
 
-/// An open file.
 pub(crate) struct Rows {
     path: PathBuf,
     reader: SerializedFileReader<File>,
@@ -24,11 +23,8 @@ pub(crate) struct Rows {
 /// A batch of one column's values; `None` in a row without one.
 #[derive(Debug)]
 pub(crate) enum Column {
-    /// Whole numbers.
     Whole(Vec<Option<i64>>),
-    /// Fractions.
     Float(Vec<Option<f64>>),
-    /// Texts.
     Text(Vec<Option<ByteArray>>),
 }
 

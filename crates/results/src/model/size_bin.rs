@@ -9,13 +9,9 @@ pub struct SizeBin {
     pub above_bytes: u64,
     /// And not more than so many.
     pub to_bytes: u64,
-    /// Completed flows.
     pub completed: u64,
-    /// Flows that did not complete.
     pub unfinished: u64,
-    /// Mean.
     pub mean: Option<f64>,
-    /// Median.
     pub p50: Option<f64>,
     /// 95th percentile.
     pub p95: Option<f64>,

@@ -24,9 +24,7 @@ pub(crate) const RUNS: &str = "runs";
 pub struct Sweep {
     /// Version of the results folder's form.
     pub schema: u32,
-    /// The scenario's name.
     pub name: String,
-    /// The program's version.
     pub version: String,
     /// `complete` when all runs are, `stalled` or `failed` if one of them is, `interrupted` before
     /// the end.
@@ -35,7 +33,6 @@ pub struct Sweep {
     pub overrides: Vec<String>,
     /// The varied keys. The last key varies fastest.
     pub grid: Vec<Axis>,
-    /// The seeds of each point.
     pub seeds: Vec<u64>,
     /// The numbers that are shown; absent: those that suit the traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,12 +47,10 @@ pub struct Sweep {
     pub points: Vec<Point>,
 }
 
-/// One key of the grid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
     /// The key; `variant` for the scenario's variants.
     pub key: String,
-    /// Its values, as written.
     pub values: Vec<String>,
 }
 
@@ -66,12 +61,10 @@ impl Axis {
     }
 }
 
-/// One point of the grid.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// From 1.
     pub point: u32,
-    /// The value of each key.
     pub values: Ordered<String>,
     /// Hash of its resolved scenario (without the seed).
     pub identity: String,
@@ -92,18 +85,15 @@ pub struct Point {
     pub shows: Ordered<ShownNumber>,
 }
 
-/// One run of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepRun {
     /// From 1 over the whole sweep.
     pub run: u32,
-    /// Its seed.
     pub seed: u64,
     /// Its folder, relative to the sweep's.
     pub folder: String,
     /// How it ended; `null` if it has not been run to its end.
     pub status: Option<Status>,
-    /// Why it failed.
     pub reason: Option<String>,
 }
 

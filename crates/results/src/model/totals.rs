@@ -25,7 +25,6 @@ pub struct Totals {
     pub measured: Time,
     /// Application bytes delivered in that span.
     pub bytes_delivered: u64,
-    /// The cost of the run.
     pub run: RunInfo,
     /// Goodput over time, if it was sampled.
     pub goodput_over_time: Option<GoodputOverTime>,
@@ -50,11 +49,8 @@ pub struct Totals {
     pub retransmitted: u64,
     /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u64,
-    /// Retransmission timeouts.
     pub timeouts: u64,
-    /// PAUSE frames of switches.
     pub pause_frames: u64,
-    /// Pauses of the overlay.
     pub overlay_pauses: u64,
     /// Jain's index over the goodput of pairs; see [`jain`](crate::jain).
     pub fairness_jain: Option<f64>,
@@ -64,13 +60,10 @@ pub struct Totals {
     pub calls: Vec<String>,
     /// The actions of limits, by limit and direction.
     pub limits: Vec<Limit>,
-    /// Programs that ran on hosts.
     pub programs: Vec<Program>,
     /// Files beside the scenario that decide the result, such as a kernel, each with its XXH64.
     pub inputs: Vec<(String, String)>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Conservation.
     pub audit: Audit,
 }
 

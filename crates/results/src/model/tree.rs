@@ -8,9 +8,7 @@ use super::ordered::Ordered;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Tree<L> {
-    /// A number.
     Leaf(L),
-    /// An object.
     Branch(Ordered<Tree<L>>),
 }
 
@@ -24,7 +22,6 @@ impl<L> Tree<L> {
         }
     }
 
-    /// The subtree at a path.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&Tree<L>> {
         match (self, path) {
             (_, []) => Some(self),

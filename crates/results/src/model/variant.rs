@@ -12,24 +12,20 @@ use super::summary::Status;
 use crate::model::estimate::{Difference, Estimate, ShownNumber};
 use crate::model::tree::Tree;
 
-/// Its name in the folder.
 pub(crate) const COMPARE: &str = "compare.json";
 
 /// One variant of a compare: an element of `compare.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantResult {
-    /// Its name.
     pub variant: String,
     /// Its description in the scenario; absent without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// Its seeds, in the order of the runs.
     pub seeds: Vec<u64>,
-    /// The worst of its runs.
     pub status: Status,
     /// The warnings of its runs, each once.
     pub warnings: Vec<String>,
-    /// The summary's numbers.
     pub statistics: Tree<Estimate>,
     /// Their differences to the first variant; `null` for that one itself.
     pub differences: Option<Tree<Difference>>,

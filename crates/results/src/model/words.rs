@@ -13,10 +13,8 @@ macro_rules! words {
         pub enum $Name { $($(#[$meaning])* #[serde(rename = $word)] $Variant),+ }
 
         impl $Name {
-            /// All, in their order.
             pub const ALL: [$Name; [$($word),+].len()] = [$($Name::$Variant),+];
 
-            /// As in the files.
             pub fn name(self) -> &'static str {
                 match self { $($Name::$Variant => $word),+ }
             }

@@ -11,7 +11,6 @@ pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
     claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
 }
 
-/// Where they were measured.
 pub(crate) fn worlds(claims: &[&Claim]) -> String {
     let has = |world: World| claims.iter().any(|it| it.measured.is_some() && it.world == world);
     let mut names = Vec::new();
@@ -36,7 +35,6 @@ pub(crate) fn measured(claim: &Claim, of: Option<f64>) -> String {
     of.and_then(|of| claim.held(of)).unwrap_or_else(|| value(of, &claim.unit))
 }
 
-/// The accepted interval.
 pub(crate) fn accepted(claim: &Claim) -> String {
     let end = |x: f64| match claim.unit.as_str() {
         "percent" => format!("{x}%"),
@@ -125,13 +123,10 @@ pub(crate) fn completed(claim: &Claim) -> String {
 
 /// How the claims of a kind ended.
 pub struct KindCounts {
-    /// Which kind.
     pub kind: ClaimKind,
-    /// Claims of it.
     pub all: usize,
     /// Claims that hold, fail, and are not evaluated.
     pub verdicts: [usize; 3],
-    /// Claims within the noise.
     pub noise: usize,
     /// Claims that hold without the mechanism, too.
     pub anyway: usize,

@@ -6,29 +6,24 @@
 use crate::render::draw::chart::Chart;
 use crate::render::draw::series::swatch;
 
-/// A part of a document.
 pub(crate) enum Block {
     Section {
         id: String,
         title: String,
         blocks: Vec<Block>,
     },
-    /// Blocks that open on demand.
     Details {
         title: String,
         is_open: bool,
         blocks: Vec<Block>,
     },
-    /// Blocks beside each other.
     Split(Vec<Block>),
     Heading(String),
     Paragraph {
         class: &'static str,
         text: String,
     },
-    /// Figures beside each other.
     Figures(Vec<Figure>),
-    /// One figure beside something else.
     Beside {
         class: &'static str,
         figure: Figure,
@@ -133,7 +128,6 @@ pub(crate) fn details(title: &str, blocks: Vec<Block>) -> Block {
     Block::Details { title: title.into(), is_open: false, blocks }
 }
 
-/// Small print.
 pub(crate) fn note(text: impl Into<String>) -> Block {
     Block::Paragraph { class: "note", text: text.into() }
 }

@@ -12,13 +12,11 @@ use crate::statistics::shows::{Column, columns};
 use crate::statistics::tolerance::Judged;
 use std::fmt::Write;
 
-/// A case of a suite.
 struct Case {
     /// Of which suite it is a part.
     class: String,
     name: String,
     outcome: Outcome,
-    /// Numbers and notes.
     output: String,
 }
 
@@ -196,7 +194,6 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The shown numbers.
 fn columns_of(results: &[VariantResult]) -> Vec<Column> {
     let trees: Vec<&Tree<_>> = results.iter().map(|result| &result.statistics).collect();
     let shows = results.iter().take(1).flat_map(|first| first.shows.iter());

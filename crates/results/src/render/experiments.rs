@@ -33,7 +33,6 @@ enum Cell {
     /// An interval of numbers in a unit.
     Spread(Option<[f64; 2]>, String),
     Name(String),
-    /// Complete runs, of how many.
     Runs(u32, u32),
 }
 

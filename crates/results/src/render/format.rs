@@ -8,7 +8,6 @@ use crate::statistics::shows::Form;
 /// The mark of a value that is not there.
 pub(crate) const NONE: &str = "–";
 
-/// Three significant digits.
 pub(crate) fn digits(value: f64) -> String {
     let size = value.abs();
     match () {
@@ -19,7 +18,6 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// A time given in microseconds.
 pub(crate) fn time(us: Option<f64>) -> String {
     let Some(us) = us.filter(|us| us.is_finite()) else { return NONE.into() };
     let size = us.abs();
@@ -46,7 +44,6 @@ pub(crate) fn count(n: Option<f64>) -> String {
     }
 }
 
-/// A whole count.
 pub(crate) fn whole(n: u64) -> String {
     count(Some(n as f64))
 }
@@ -107,7 +104,6 @@ impl Form {
         matches!(self, Form::Time | Form::Ratio | Form::Rate)
     }
 
-    /// The number as text.
     pub fn text(self, value: Option<f64>) -> String {
         match self {
             Form::Time => time(value),

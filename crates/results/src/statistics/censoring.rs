@@ -101,7 +101,6 @@ fn flows_of(class: &str) -> String {
 /// A number as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Shown<'p> {
-    /// Over the seeds.
     pub estimate: Estimate,
     /// Whether it is a lower bound.
     pub at_least: bool,

@@ -52,7 +52,6 @@ impl Completions {
     }
 }
 
-/// The statistics of completion times.
 pub(crate) struct Ended {
     completed: u64,
     unfinished: u64,

@@ -26,7 +26,6 @@ impl Estimate {
 }
 
 impl Tree<Estimate> {
-    /// Flows completed over flows started.
     pub(crate) fn share_of_flows(&self) -> Option<f64> {
         let number = |key| self.leaf(&["flows", key])?.mean;
         let (completed, started): (f64, f64) = (number("completed")?, number("started")?);
@@ -60,7 +59,6 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// The number at a path.
     pub(crate) fn at(&self, path: &[impl AsRef<str>]) -> Option<f64> {
         number(self.below(path))
     }
@@ -128,7 +126,6 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The statistics of one run.
 pub(crate) fn statistics(summary: &Summary) -> Tree<Estimate> {
     let numbers = numbers(std::slice::from_ref(summary)).unwrap_or_default();
     estimates(

@@ -107,7 +107,6 @@ pub(crate) fn label<'a>(
 pub(crate) struct Exception {
     /// `left out`, `failed` or `stalled`.
     pub kind: &'static str,
-    /// The number of the run.
     pub run: Option<u32>,
     /// `load=0.5, seed 1: its audit failed`.
     pub text: String,

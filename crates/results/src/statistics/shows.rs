@@ -12,7 +12,6 @@ use crate::model::ShownNumber;
 use crate::model::{Difference, Estimate, Ordered, Tree};
 use crate::statistics::censoring::{difference_of, shown};
 
-/// Classes that every run has.
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 /// Traffics of which a table shows the median beside the tail.
 const FEW_TRAFFICS: usize = 3;
@@ -121,18 +120,14 @@ fn with_values<'a>(names: impl Iterator<Item = &'a str>, trees: &[&Tree<Estimate
         .collect()
 }
 
-/// One number of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
     /// Its name in `shows`.
     pub name: String,
-    /// Two lines above a column.
     pub head: [String; 2],
-    /// Its name in a chart.
     pub caption: String,
     /// Where it is in the statistics.
     pub path: Vec<String>,
-    /// How it is shown.
     pub form: Form,
     /// Whether less is better; `None`: neither is.
     pub less_is_better: Option<bool>,

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{At, Result};
 
-/// Items read at a time.
 const CHUNK: usize = 1 << 13;
 
 /// Items of `N` bytes. Without any there is no file.
@@ -27,7 +26,6 @@ impl<const N: usize> Spill<N> {
         Spill { file: None, path, items: 0 }
     }
 
-    /// Whether nothing was appended.
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }

@@ -13,30 +13,22 @@ use crate::statistics::shows::{Column, Form, NETWORK};
 pub struct Tolerance {
     /// Its name in `shows`, such as `queries.qct.p99`.
     pub number: String,
-    /// Percent of the baseline's number.
     pub percent: f64,
 }
 
 /// A variant's number beside the baseline's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The number's name.
     pub number: String,
-    /// The variant.
     pub variant: String,
-    /// The variant of the baseline.
     pub against: String,
-    /// The baseline's number.
     pub before: Option<f64>,
-    /// The variant's.
     pub now: Option<f64>,
     /// Whether each is only a lower bound, since flows or queries are open.
     pub at_least: [bool; 2],
-    /// How they are shown.
     pub(crate) form: Form,
     /// The relative change; none where the baseline has no number, or zero.
     pub change: Option<f64>,
-    /// The tolerance, in percent.
     pub tolerated: f64,
     /// Whether it is worse than that.
     pub is_worse: bool,

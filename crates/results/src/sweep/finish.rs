@@ -124,7 +124,6 @@ fn summaries(out: &Path, sweep: &Sweep) -> Result<Vec<Option<Summary>>> {
     Ok(all)
 }
 
-/// One run.
 struct Row {
     run: u32,
     point: u32,

@@ -98,7 +98,6 @@ impl SweepFolder {
         is_complete(&self.out, run)
     }
 
-    /// The folder of the sweep.
     pub fn path(&self) -> &Path {
         &self.out
     }

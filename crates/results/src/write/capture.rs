@@ -17,7 +17,6 @@ use crate::write::pcap::{Capture, Place};
 use crate::write::trace::Trace;
 use millpond_core::congestion::Quantity;
 
-/// The trace.
 pub(crate) const TRACE: &str = "trace.json";
 
 /// The captures that are to be written, as the scenario asks.
@@ -41,11 +40,9 @@ pub struct Captures {
     pub tcp_timestamps: bool,
     /// Whether the summary reports round-trip times and timeouts.
     pub timers: bool,
-    /// Whether a trace is written.
     pub trace: bool,
 }
 
-/// The files under way.
 pub(crate) struct Recording {
     queues: Option<Table>,
     connections: Option<Connections>,
@@ -59,7 +56,6 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// No file yet.
     pub fn none() -> Recording {
         Recording {
             queues: None,

@@ -14,7 +14,6 @@ use parquet::data_type::ByteArray;
 use crate::model::columns::Column;
 use crate::model::{CONNECTION_COLUMNS, ConnectionRecord, Of, ROW_GROUP, Result, Table};
 
-/// The file being written.
 pub(crate) struct Connections {
     table: Table,
     classes: Vec<ByteArray>,

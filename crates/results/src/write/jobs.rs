@@ -22,13 +22,9 @@ use std::slice;
 pub struct JobHeader {
     /// Index into [`Header::classes`](crate::Header::classes).
     pub class: u16,
-    /// The operation of its ranks.
     pub operation: String,
-    /// How.
     pub algorithm: String,
-    /// How many they are.
     pub ranks: u32,
-    /// A rank's buffer.
     pub bytes: u64,
     /// From algorithm bandwidth to bus bandwidth; zero where there is no buffer.
     pub bus_factor: f64,
@@ -40,7 +36,6 @@ pub(super) struct Jobs {
     ranks: Option<Table>,
     computations: Option<Table>,
     collectives: Option<Table>,
-    /// By job of the header.
     statistics: Vec<Statistics>,
 }
 

@@ -44,13 +44,10 @@ const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 /// The facts about a run that are known before it starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
-    /// The scenario's name.
     pub name: String,
-    /// The seed.
     pub seed: u64,
     /// The variant, if the scenario has any.
     pub variant: Option<String>,
-    /// Where it runs.
     pub world: World,
     /// Every traffic's name, then the classes of CSV files. Unique, and none of `all`, `mice`,
     /// `elephants`.
@@ -61,7 +58,6 @@ pub struct Header {
     pub elephants: Bytes,
     /// By which sizes slowdown is reported.
     pub size_bins: SizeBins,
-    /// The jobs of ranks.
     pub jobs: Vec<JobHeader>,
 }
 
@@ -69,7 +65,6 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// Nothing.
     Summary,
     /// `queries.parquet`.
     Queries,
@@ -97,7 +92,6 @@ impl Group {
     }
 }
 
-/// One run being written.
 pub struct RunWriter {
     dir: PathBuf,
     /// The beginning of the paths of temporary files.
@@ -117,7 +111,6 @@ pub struct RunWriter {
     qct_by_class: Vec<Completions>,
     applications: Vec<Group>,
     rtt: Samples,
-    /// Of programs, by class.
     responses: Vec<(String, Completions)>,
     /// Round-trip times and timeouts by class, if they are asked for.
     timers: Option<Vec<[Samples; 2]>>,

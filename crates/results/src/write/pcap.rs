@@ -51,7 +51,6 @@ pub struct PacketWriter<W: Write> {
     timestamps: bool,
     /// When the records' time zero was, since 1970.
     epoch: Duration,
-    /// The frame under construction.
     frame: Vec<u8>,
 }
 

@@ -28,7 +28,6 @@ impl Outputs {
         self.0.get_mut(&path).map_or(Ok(()), |file| file.write_all(bytes)).at("write", &path)
     }
 
-    /// Removes the files.
     pub fn remove(&mut self, dir: &Path) {
         let files = std::mem::take(&mut self.0);
         files.keys().for_each(|path| {

@@ -16,7 +16,6 @@ use crate::statistics::survival::percentiles;
 use millpond_core::Time;
 use std::path::PathBuf;
 
-/// Statistics of flows, by class.
 #[derive(Default)]
 struct OfFlows {
     fct_us: Vec<(String, Fct)>,

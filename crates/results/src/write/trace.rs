@@ -22,14 +22,12 @@ use crate::model::{At, FlowRecord, Node, QueryRecord, QueueRecord, Result};
 
 const SWITCHES: u64 = 1_000_000_000;
 
-/// The trace being written.
 pub(crate) struct Trace {
     flows: Part,
     queries: Part,
     counters: Part,
     classes: Vec<String>,
     nodes: Vec<String>,
-    /// The processes' names.
     names: BTreeMap<u64, String>,
 }
 

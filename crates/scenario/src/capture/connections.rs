@@ -18,7 +18,6 @@ use millpond_core::{FlowId, HostId};
 /// The keys beside `every`.
 const CONDITIONS: &[&str] = &["flows", "traffic", "src", "dst", "max"];
 
-/// Which connections are sampled.
 pub(super) fn connections(
     s: &Settings,
     topology: &Topology,

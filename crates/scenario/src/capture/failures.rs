@@ -17,7 +17,6 @@ use millpond_core::Time;
 pub struct FailurePlan {
     /// Index in [`Topology::links`].
     pub link: u32,
-    /// When it goes down.
     pub at: Time,
     /// When it is up again (`Time::MAX`: never).
     pub until: Time,
@@ -27,7 +26,6 @@ pub struct FailurePlan {
     pub converge: Option<Time>,
     /// Share of the packets that are lost.
     pub loss: f64,
-    /// Which may be.
     pub losable: Losable,
 }
 
@@ -166,7 +164,6 @@ impl<F: FnMut(&str, Problem, Option<String>)> Links<'_, F> {
         }
     }
 
-    /// All links of a switch.
     fn of_switch(&mut self, name: &str) -> Option<Vec<u32>> {
         match self.node("switch", name)? {
             _ if self.f.number.is_some() => {
@@ -178,7 +175,6 @@ impl<F: FnMut(&str, Problem, Option<String>)> Links<'_, F> {
         }
     }
 
-    /// The link of a name.
     fn named(&mut self, name: &str) -> Option<Vec<u32>> {
         let names = &self.topology.link_names;
         let Some(link) = names.get(name) else {

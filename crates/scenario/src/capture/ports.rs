@@ -18,7 +18,6 @@ fn wrong<T>(what: impl Into<String>, name: &str, help: String) -> Result<T, Wron
     Err((Problem::Unknown { what: what.into(), name: name.into() }, help))
 }
 
-/// The ports of that name.
 pub(super) fn named(topology: &Topology, text: &str) -> Result<Vec<End>, Wrong> {
     if let Some((from, to)) = text.split_once("->") {
         return towards(topology, from.trim(), to.trim());

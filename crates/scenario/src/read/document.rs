@@ -164,7 +164,6 @@ impl<'a> DocumentReader<'a> {
 }
 
 impl Item<'_> {
-    /// Whether a key is written.
     pub fn has(&self, key: &str) -> bool {
         self.section.table.is_some_and(|t| t.get(key).is_some())
     }

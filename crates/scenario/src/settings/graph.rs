@@ -8,24 +8,18 @@ use millpond_core::{Rate, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EdgeList {
-    /// How many hosts.
     pub hosts: u32,
     /// By host: its number in the files that the network was imported from, which exports give
     /// back; empty: hosts have no other numbers.
     pub numbers: Vec<u32>,
-    /// The switches.
     pub switches: Vec<SwitchEntry>,
-    /// The links.
     pub links: Vec<LinkEntry>,
 }
 
-/// One switch of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwitchEntry {
-    /// Its name.
     pub name: String,
     /// Its tier, where it is given.
     pub tier: Option<u8>,
@@ -34,13 +28,9 @@ pub struct SwitchEntry {
 /// One link of the list, each way the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkEntry {
-    /// One end.
     pub a: String,
-    /// The other.
     pub b: String,
-    /// Its rate.
     pub rate: Rate,
-    /// Its propagation delay.
     pub delay: Time,
     /// Its own name, by which a failure or a capture can refer to it.
     pub name: Option<String>,

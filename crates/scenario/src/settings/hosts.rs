@@ -5,7 +5,6 @@ use millpond_core::params::{Field, Form, Value, ValueError};
 /// Hosts: all, or ranges of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostSet {
-    /// Every host.
     All,
     /// From the first to the last of each pair.
     Ranges(Vec<(u32, u32)>),

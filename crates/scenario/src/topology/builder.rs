@@ -57,7 +57,6 @@ impl Checks {
     }
 }
 
-/// A network in the making.
 #[derive(Default)]
 pub(super) struct Builder {
     switches: Vec<SwitchSite>,
@@ -110,7 +109,6 @@ impl Builder {
         self.link(end(a), end(b), rate, delay);
     }
 
-    /// Names the last link.
     pub fn name(&mut self, name: Option<&str>) {
         let link = self.links.len() as u32 - 1;
         self.names.extend(name.map(|name| (name.to_string(), link)));

@@ -48,7 +48,6 @@ enum Place {
 struct Graphed<'a> {
     list: &'a EdgeList,
     ends: Vec<(Place, Place)>,
-    /// By host: its first link.
     host_links: Vec<usize>,
     has_hosts: Vec<bool>,
     /// By link: its place in the list as it was given.
@@ -518,7 +517,6 @@ mod tests {
         assert_eq!(t.most_switches(), 5);
     }
 
-    /// A topology as a list.
     fn listed(built: &Topology) -> EdgeList {
         let name = |end: End| match end {
             End::Host(h) => format!("host{h}"),

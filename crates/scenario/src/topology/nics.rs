@@ -15,7 +15,6 @@ impl Topology {
         !self.further.is_empty()
     }
 
-    /// The host of a NIC.
     #[inline]
     pub fn host_of(&self, address: u32) -> u32 {
         match address.checked_sub(self.hosts) {

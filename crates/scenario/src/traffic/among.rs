@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// The hosts among which a traffic runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Among {
-    /// How many.
     pub hosts: u32,
     /// Where each hangs, by its place.
     pub attachment: Arc<Attachment>,
@@ -21,7 +20,6 @@ pub(crate) struct Among {
 }
 
 impl Among {
-    /// All hosts of a network.
     pub fn all(topology: &Topology) -> Among {
         Among { hosts: topology.hosts, attachment: topology.attachment.clone(), members: None }
     }
@@ -33,7 +31,6 @@ impl Among {
         Among { hosts: members.len() as u32, attachment, members: Some(members.into()) }
     }
 
-    /// The host at a place.
     pub fn host(&self, place: u32) -> u32 {
         self.members.as_ref().map_or(place, |members| members[place as usize])
     }

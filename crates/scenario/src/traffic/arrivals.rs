@@ -14,9 +14,7 @@ use std::sync::Arc;
 /// The next event: a query begins, or a flow starts. A query comes right before its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A query begins.
     Query(Query),
-    /// A flow starts.
     Flow(Arrival),
 }
 

@@ -26,7 +26,6 @@ use std::sync::Arc;
 /// Flow ids are 32 bits, and the last two mean something else.
 const IDS_MAX: f64 = (u32::MAX - 1) as f64;
 
-/// The builder of all sources.
 struct Builder<'a> {
     settings: &'a Settings,
     topology: &'a Topology,
@@ -43,18 +42,14 @@ struct Builder<'a> {
     classes: Vec<String>,
     /// By name; of two classes of one name, which is an error, the first.
     numbers: HashMap<String, usize>,
-    /// By class.
     priorities: Vec<u8>,
-    /// By class.
     thinking: Vec<Thinking>,
-    /// By class.
     transports: Vec<u8>,
     generators: Vec<Generator>,
     graph: dependencies::Builder,
     /// By traffic: those that it waits for, and whether another waits for it.
     after: Vec<Vec<u16>>,
     is_awaited: Vec<bool>,
-    /// Next closed-loop flow id.
     next_id: u64,
     /// Next rank's number among those of all jobs.
     next_rank: u32,

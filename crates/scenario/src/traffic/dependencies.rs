@@ -24,24 +24,18 @@ use std::sync::Arc;
 /// A node of the graph: a flow's place in its order, or behind all flows a barrier's.
 pub type NodeId = u32;
 
-/// A flow of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependent {
     /// When it starts, if it waits for nothing; otherwise how long after what it waits for.
     pub start: Time,
-    /// Sending host.
     pub src: HostId,
-    /// Receiving host.
     pub dst: HostId,
-    /// How much.
     pub bytes: u64,
-    /// Which class it counts for.
     pub class: u16,
     /// It does not start from here on.
     pub stop: Time,
 }
 
-/// The dependencies between flows.
 #[derive(Clone, Debug, Default)]
 pub struct Dependencies {
     /// The id of the first of `flows`; the others have the next.
@@ -104,7 +98,6 @@ impl Dependencies {
         now.saturating_add(delay.max(self.news.way(host, self.home(node))))
     }
 
-    /// A flow that starts now.
     pub fn arrival(&self, node: NodeId, at: Time) -> Option<Arrival> {
         let Dependent { src, dst, bytes, class, .. } = *self.flow(node)?;
         Some(Arrival {
@@ -204,7 +197,6 @@ impl Builder {
         self.barriers.push(Barrier { traffic, ..Barrier::default() });
     }
 
-    /// Its flows are these.
     pub fn counts_own(&mut self, traffic: u16, own: std::ops::Range<u32>) {
         self.barriers
             .iter_mut()
@@ -228,7 +220,6 @@ impl Builder {
         }
     }
 
-    /// How many flows there are.
     pub fn len(&self) -> u64 {
         self.flows.len() as u64
     }

@@ -19,7 +19,6 @@ pub(crate) enum Spacing {
     Fixed(Time),
 }
 
-/// The queries of a traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct IncastShape {
     pub class: u16,
@@ -62,7 +61,6 @@ impl Incast {
         Incast { shape, random, next_at, left, others, at, client: 0, emitted }
     }
 
-    /// Flows of a query.
     fn flows(&self) -> u32 {
         self.shape.degree * self.shape.flows_per_server
     }

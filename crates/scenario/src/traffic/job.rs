@@ -22,17 +22,12 @@ const IDS_OF_MESSAGES: u32 = 1 << 28;
 /// A job with its ranks' places.
 #[derive(Clone, Debug)]
 pub struct JobPlan {
-    /// The work of its ranks.
     pub work: Work,
-    /// By rank: its host.
     pub hosts: Vec<HostId>,
-    /// By host: its rank.
     ranks: BTreeMap<HostId, u32>,
-    /// When its ranks begin.
     pub start: Time,
     /// The first of its connections' ids.
     pub first_flow: FlowId,
-    /// Which connections carry its messages.
     pub connections: Connections,
     /// How many ids a rank has on each channel.
     width: u32,
@@ -61,12 +56,10 @@ impl JobPlan {
         JobPlan { work, hosts, ranks, start, first_flow, connections, width, first_rank, news }
     }
 
-    /// How many ranks it has.
     pub fn count(&self) -> u32 {
         self.hosts.len() as u32
     }
 
-    /// The rank on a host.
     pub fn rank_at(&self, host: HostId) -> Option<u32> {
         self.ranks.get(&host).copied()
     }
@@ -76,7 +69,6 @@ impl JobPlan {
         (flow - self.first_flow) / self.width % self.count()
     }
 
-    /// The channel of a connection.
     pub fn channel(&self, flow: FlowId) -> u32 {
         (flow - self.first_flow) / self.width / self.count()
     }
@@ -100,7 +92,6 @@ impl JobPlan {
     }
 }
 
-/// The numbers of a job.
 pub(crate) struct Ids {
     pub first_flow: FlowId,
     pub first_rank: u32,

@@ -21,7 +21,6 @@ pub struct News {
 }
 
 impl News {
-    /// To these hosts, from any.
     pub(crate) fn to(awaiting: impl Iterator<Item = HostId>, topology: &Topology) -> News {
         let nics = nics(topology);
         let at = awaiting.flat_map(|host| topology.nics(host));

@@ -15,12 +15,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Poisson {
     pub random: Stream,
-    /// When the last flow started.
     pub at: Time,
     pub stop: Time,
     /// Seconds between flows on average.
     pub gap: f64,
-    /// Flows still to come.
     pub left: u64,
     pub sizes: Sizes,
     /// Bytes that ask for each flow; 0: sources send by themselves.

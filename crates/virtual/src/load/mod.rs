@@ -42,21 +42,15 @@ pub use millpond_lab::load::PORT;
 /// An action that is due at a time. Samples come before what else happens at their instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// The run ends.
     Horizon,
-    /// Measuring begins.
     WarmUp,
     /// A sample of what was read is due.
     Goodput,
-    /// Connections are sampled.
     Connections,
-    /// Probes connect.
     Probes,
     /// A connection makes no further calls.
     Cease(u32),
-    /// A server has thought.
     Answer(u32),
-    /// A probe asks.
     Ask(u32),
     /// A delivered flow's acknowledgement is looked for.
     Sweep(u32),
@@ -65,7 +59,6 @@ enum Timer {
 /// An end of a connection, in a guest.
 #[derive(Debug, Default)]
 struct Remote {
-    /// As last reported.
     info: TcpInfo,
     unacknowledged: u64,
     /// Bytes of whole messages that it has received, and bytes that were counted.
@@ -87,16 +80,12 @@ type Connection = connection::Connection<Remote>;
 /// The counts of agents since they booted, summed over hosts.
 pub type Counters = BTreeMap<String, u64>;
 
-/// The traffic of a plan.
 pub struct Load<'a> {
     plan: &'a Plan,
     /// The counts so far, and what is to come.
     pub ledger: Ledger<'a>,
-    /// By time.
     timers: BinaryHeap<Reverse<(Time, Timer)>>,
-    /// By number.
     connections: BTreeMap<u32, Connection>,
-    /// Ports that hosts' clients have.
     ports: BTreeSet<(u32, u16)>,
     chosen: Option<Chosen>,
     /// By host: samples that its agent was asked for.
@@ -193,7 +182,6 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// An agent has reported something.
     pub fn on_report(
         &mut self,
         now: Time,

@@ -15,12 +15,10 @@ use millpond_lab::load::records;
 use millpond_results::ConnectionRecord;
 use std::collections::BTreeMap;
 
-/// The shortest span of time.
 const INSTANT: Time = Time::from_ps(1);
 /// The most connections of an order.
 const ASKED_MAX: usize = 300;
 
-/// The purpose of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sampling {
     /// Bytes that were read before this time.
@@ -29,7 +27,6 @@ pub(super) enum Sampling {
     Connections(Time, bool),
     /// Whether a delivered flow is acknowledged.
     Sweep,
-    /// The run is over.
     End(Time),
 }
 
@@ -98,7 +95,6 @@ impl Load<'_> {
         self.ledger.read(at, it, side, new);
     }
 
-    /// An agent reports one end.
     pub(super) fn on_sampled(&mut self, host: u32, sampled: &Sampled, sink: &mut dyn Sink) {
         let Some(sampling) = self.samples[host as usize].front().copied() else { return };
         let Sampled { connection: number, side, received, unsent, info } = *sampled;

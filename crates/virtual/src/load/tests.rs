@@ -15,7 +15,6 @@ use network::Network;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-/// Records of a run.
 #[derive(Debug, Default)]
 struct Records {
     flows: Vec<FlowRecord>,

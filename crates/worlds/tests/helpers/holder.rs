@@ -1,6 +1,5 @@
 //! Makes a world with one thing of each kind and a process in it, prints its name and the
 //! process', and waits.
-#![allow(missing_docs)]
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

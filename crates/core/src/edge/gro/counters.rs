@@ -9,7 +9,6 @@ pub struct Counters {
     pub segments: [u64; Cause::ALL.len()],
     /// Packets in them.
     pub packets: u64,
-    /// Payload in them.
     pub bytes: u64,
     /// Segments that were kept beyond the poll in which they came.
     pub held: u64,
@@ -85,7 +84,6 @@ impl Counters {
         named.add("held-bytes-max", Count::Max(self.held_bytes_max));
         named.add("segment-median-kib", Count::Median(self.by_kib.0.to_vec()));
     }
-    /// Segments released for one cause.
     pub fn of(&self, cause: Cause) -> u64 {
         self.segments[cause as usize]
     }

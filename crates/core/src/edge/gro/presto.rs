@@ -79,7 +79,6 @@ struct Flow {
     missed: u32,
     /// Its segments: the one begun last is the first.
     head: u32,
-    /// Payload kept beyond the poll.
     kept_bytes: u64,
     /// How long a gap is expected to take.
     delay: Time,
@@ -134,17 +133,14 @@ pub struct Presto<F, P> {
     touched: Vec<u32>,
     /// When to look at which flow. An entry whose time is not its flow's `armed` is out of date.
     deadlines: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Room for sorting.
     order: Vec<u32>,
     /// Where the last packet of this poll went, which is often where the next one goes.
     recent: Option<Recent<F>>,
-    /// Payload kept beyond the poll.
     kept_bytes: u64,
     counters: Counters,
 }
 
 impl<F: Copy + Eq, P: Copy> Presto<F, P> {
-    /// A queue without segments.
     pub fn new(params: &PrestoGroParams) -> Self {
         Presto {
             params: params.clone(),
@@ -304,11 +300,9 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
         }
     }
 
-    /// The counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
-    /// Flows that are known.
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
@@ -473,7 +467,6 @@ impl<F: Copy + Eq, P: Copy> Presto<F, P> {
 }
 
 impl<P> Segment<P> {
-    /// When its wait is over.
     #[inline]
     fn expiry(&self, flow: &Flow, params: &PrestoGroParams) -> Time {
         let gap = self.first.saturating_add(flow.delay.saturating_mul(u64::from(params.alpha)));
@@ -486,12 +479,10 @@ impl<P> Segment<P> {
 #[derive(Clone, Copy)]
 enum Verdict {
     Up(Cause),
-    /// It lies beyond a gap.
     Gap,
 }
 
 impl Flow {
-    /// The five cases.
     #[inline]
     fn verdict<P>(
         &mut self,
@@ -573,7 +564,6 @@ impl Flow {
         Verdict::Up(Cause::Timeout)
     }
 
-    /// A gap has filled.
     fn learn(&mut self, waited: Time, params: &PrestoGroParams) {
         let part = u64::from(params.smoothing);
         let delay = if waited >= self.delay {

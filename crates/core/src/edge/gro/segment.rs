@@ -6,9 +6,7 @@
 use super::{Arrival, Cause, Counters, IpId, Released, tcp};
 use crate::units::Time;
 
-/// No segment.
 pub(super) const NONE: u32 = u32::MAX;
-/// An IP datagram's largest length.
 const IP_MAX: u32 = 65_535;
 /// Flags that end a segment with the packet that carries them.
 const ENDING: u8 = tcp::URG | tcp::PSH | tcp::RST | tcp::SYN | tcp::FIN;

@@ -17,9 +17,7 @@ use super::segment::{Segments, is_single, pass};
 use super::{Arrival, Cause, Counters, Labels, Released, StockGroParams};
 use crate::units::Time;
 
-/// Buckets (GRO_HASH_BUCKETS).
 const BUCKETS: usize = 8;
-/// Segments held a bucket (MAX_GRO_SKBS).
 const HELD: usize = 8;
 
 /// Held segments of one bucket, the oldest first.
@@ -46,7 +44,6 @@ pub struct Stock<F, P> {
 }
 
 impl<F: Copy + Eq, P: Copy> Stock<F, P> {
-    /// A queue without segments.
     pub fn new(params: &StockGroParams) -> Self {
         Stock {
             keeps_labels: params.labels == Labels::Kept,
@@ -106,7 +103,6 @@ impl<F: Copy + Eq, P: Copy> Stock<F, P> {
         }
     }
 
-    /// The counts since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -5,15 +5,11 @@ use super::*;
 /// Work that a core has done in the measured time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounts {
-    /// How long it worked.
     pub busy: Time,
-    /// Polls that took something.
     pub polls: u64,
     /// Packets that they took.
     pub packets: u64,
-    /// Their payload.
     pub bytes: u64,
-    /// Segments that went up.
     pub segments: u64,
     /// Of them, those that the transport found out of order.
     pub out_of_order: u64,

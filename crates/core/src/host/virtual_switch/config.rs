@@ -6,10 +6,8 @@ use crate::packet::HostId;
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
 
-/// An application of a host.
 #[derive(Clone, Debug)]
 pub struct ApplicationConfig {
-    /// The cost of its cores.
     pub costs: ApplicationCosts,
     /// The hosts that have it, ascending; `None`: all.
     pub hosts: Option<Vec<HostId>>,
@@ -23,9 +21,7 @@ impl ApplicationConfig {
 
 /// The parts of a host's switch.
 pub struct VirtualSwitchConfig {
-    /// Its host.
     pub host: HostId,
-    /// The kind with its keys.
     pub params: VirtualSwitchParams,
     /// The applications of all hosts, which number their cores.
     pub applications: Vec<ApplicationConfig>,
@@ -37,11 +33,9 @@ pub struct VirtualSwitchConfig {
     pub packet_max: u32,
     /// Bytes of the largest segment that a sender hands down.
     pub segment: Bytes,
-    /// For applications and queues.
     pub random: Stream,
 }
 
-/// The cost of a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub ring: usize,

@@ -6,16 +6,12 @@ use super::{ApplicationCounts, VirtualSwitchParams};
 use crate::counters::{Count, Named};
 use crate::overlay::Word;
 
-/// The counts of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Rounds of its cores.
     pub rounds: u64,
-    /// Queues that these looked at.
     pub polls: u64,
     /// Packets that they took.
     pub packets: u64,
-    /// Doorbells.
     pub doorbells: u64,
     /// Packets that found a receive ring full.
     pub ring_drops: u64,
@@ -23,7 +19,6 @@ pub struct Counts {
     pub drops: u64,
     /// Payload of both, which has crossed the network for nothing.
     pub wasted: u64,
-    /// Times that polling stopped.
     pub stops: u64,
     /// The counts of what applications have served.
     pub served: ApplicationCounts,
@@ -36,11 +31,9 @@ pub struct Counts {
 /// Words that it has said to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// PAUSE, REFRESH, RESUME.
     Pauses([u64; 3]),
     /// ASK, GRANT; and packets that came without leave.
     Credits([u64; 2], u64),
-    /// RATE, RESUME.
     Rates([u64; 2]),
 }
 
@@ -59,9 +52,7 @@ impl Words {
 /// The counts of its flow queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounts {
-    /// Flows asked to pause.
     pub pauses: u64,
-    /// Flows asked to go on.
     pub resumes: u64,
     /// The most bytes that waited in the queues of one core of an application.
     pub peak_bytes: u64,
@@ -70,7 +61,6 @@ pub struct FlowCounts {
 }
 
 impl Counts {
-    /// Reports them by name.
     pub fn tell(&self, named: &mut Named) {
         let Counts {
             rounds,

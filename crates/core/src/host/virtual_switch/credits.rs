@@ -21,10 +21,8 @@ use crate::switch::site::Auto;
 use crate::units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// One host's part.
 pub(super) struct Credits {
     me: HostId,
-    /// By port.
     granters: Vec<Granter>,
     spender: Spender,
     /// Ports where something may be to be granted.

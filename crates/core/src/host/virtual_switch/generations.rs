@@ -81,7 +81,6 @@ enum Says {
     Episode(BTreeMap<u16, (Episodes, Option<HostId>)>),
 }
 
-/// One host's part.
 pub(super) struct Generation {
     says: Says,
     /// Packets that a queue holds: a flow's, or a core's.
@@ -168,7 +167,6 @@ impl Generation {
         self.say(to, word, target, (0, u32::MAX));
     }
 
-    /// Forgets flows that are silent.
     pub(super) fn expire(&mut self, now: Time) {
         if let Says::Timed(flows) = &mut self.says {
             flows.retain(|_, telling| telling.last + IDLE > now);
@@ -225,7 +223,6 @@ pub(super) struct Flow {
     pub from: HostId,
 }
 
-/// Whole microseconds, rounded up.
 fn micros(time: Time) -> u32 {
     u32::try_from(time.as_ps().div_ceil(Time::from_us(1).as_ps())).unwrap_or(u32::MAX)
 }

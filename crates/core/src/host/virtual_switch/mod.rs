@@ -164,7 +164,6 @@ impl VirtualSwitch {
         cores.sum::<usize>() + ports.sum::<usize>()
     }
 
-    /// Its counts.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts;
         for Port { queue, core, .. } in &self.ports {

@@ -19,13 +19,11 @@ pub(super) struct Leaving {
 
 /// A switch's words to others, and its answer to what it hears.
 pub(super) trait Overlay: Send {
-    /// Another switch has said something.
     fn hear(&mut self, now: Time, from: HostId, record: &Record);
     /// A state that lasts for a time may be over.
     fn expire(&mut self, now: Time, ports: &mut [Port]);
     /// When to be called for that.
     fn deadline(&self) -> Option<Time>;
-    /// Forgets flows that are silent.
     fn age(&mut self, _now: Time) {}
     /// Data has come for a port, whose queue has it or has said no; what flow queues say of it.
     fn arrived(
@@ -36,7 +34,6 @@ pub(super) trait Overlay: Send {
         queue: &Queue,
         verdict: Option<&Verdict<PacketId>>,
     );
-    /// A port's queue has changed.
     fn tell(&mut self, now: Time, port: u16, queue: &mut Queue);
     /// Whether what has come and gone since it was last asked changes nothing: it has no word to
     /// say, no change to tell, and the same deadline.
@@ -51,7 +48,6 @@ pub(super) trait Overlay: Send {
     }
     /// It has handed down so many.
     fn handed_down(&mut self, now: Time, flow: &Leaving, packets: u32);
-    /// Whether it may not send.
     fn is_held(&self, flow: &Leaving) -> bool;
     /// A target that may no longer, or may again, send. To be asked until there is no more.
     fn next_change(&mut self, now: Time) -> Option<Change>;

@@ -53,14 +53,11 @@ impl Due {
     }
 }
 
-/// One host's part.
 pub(super) struct Pauses {
     me: HostId,
     teller: Teller,
     keeper: Keeper,
-    /// Shared memory of a port.
     memory: Bytes,
-    /// By port.
     senders: Vec<Senders<HostId>>,
     /// Hosts that something may be to be said to now.
     touched: BTreeSet<HostId>,

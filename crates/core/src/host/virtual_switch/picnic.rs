@@ -20,11 +20,9 @@ use crate::packet::{HostId, Packet, PacketId};
 use crate::units::Time;
 use std::collections::BTreeSet;
 
-/// One host's part.
 pub(super) struct Picnic {
     me: HostId,
     packet_max: u64,
-    /// By port.
     advertisers: Vec<Advertiser>,
     shaper: Shaper,
     seq: u64,

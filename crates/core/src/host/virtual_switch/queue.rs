@@ -26,7 +26,6 @@ pub(super) type Queues = FlowQueues<Flow, PacketId>;
 /// The smallest packet with payload that memory is divided for.
 const SMALLEST: u32 = 64;
 
-/// A queue with watermarks.
 pub(super) struct Shared {
     waiting: VecDeque<PacketId>,
     size: usize,
@@ -49,7 +48,6 @@ pub(super) enum Placed {
     /// It waits; of flow queues with what these say.
     Taken(Option<Verdict<PacketId>>),
     Dropped,
-    /// There is no memory.
     Held(Verdict<PacketId>),
 }
 
@@ -223,7 +221,6 @@ impl Queue {
         if let Queue::Flows(queues) = self { queues.queued() } else { Bytes(0) }
     }
 
-    /// Flows that are known.
     pub(super) fn flow_count(&self) -> usize {
         if let Queue::Flows(queues) = self { queues.flow_count() } else { 0 }
     }

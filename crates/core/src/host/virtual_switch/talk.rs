@@ -15,7 +15,6 @@ use crate::random::{Stream, mix64};
 use crate::units::Time;
 use std::collections::BTreeMap;
 
-/// One host's part.
 pub(super) struct Talk {
     pub(super) overlay: Box<dyn Overlay>,
     priority: u8,
@@ -63,7 +62,6 @@ impl Talk {
         is_lost
     }
 
-    /// Another switch has said something.
     pub(super) fn hear(&mut self, now: Time, me: HostId, from: HostId, words: &Words) {
         for record in words.records(from, me) {
             self.overlay.hear(now, from, &record);

@@ -21,7 +21,6 @@ const LOSSES: u8 = 2;
 const B: PeerId = 2;
 const A: PeerId = 1;
 
-/// The fault made on purpose.
 #[derive(Clone, Copy, PartialEq)]
 enum Mutant {
     None,
@@ -88,7 +87,6 @@ impl Choices {
         self.at += 1;
         self.made[self.at - 1].0
     }
-    /// Whether there is another sequence.
     fn advance(&mut self) -> bool {
         self.at = 0;
         while let Some((choice, count)) = self.made.pop() {

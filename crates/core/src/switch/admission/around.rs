@@ -12,7 +12,6 @@ use crate::units::{Bytes, Time};
 /// A port and what lies around it.
 #[derive(Clone, Copy, Debug)]
 pub struct Around {
-    /// Where the port is.
     pub site: PortSite,
     /// The most that it can hold.
     pub capacity: Capacity,

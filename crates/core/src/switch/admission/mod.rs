@@ -40,7 +40,6 @@ use crate::units::Rate;
 pub struct PortFacts {
     /// The most that the port can hold.
     pub capacity: Capacity,
-    /// Its link's rate.
     pub rate: Rate,
 }
 
@@ -66,7 +65,6 @@ pub(super) trait Admits {
 }
 
 crate::registry! {
-    /// Which admission, with its parameters.
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
     params: AdmissionParams, policy: Admission {
         /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its

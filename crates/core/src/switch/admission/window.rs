@@ -4,16 +4,13 @@
 /// Larger windows are cut to this; it keeps the products of those who compare within 64 bits.
 const SIZE_MAX: u32 = 1 << 11;
 
-/// One queue's memory of ranks.
 #[derive(Clone, Debug)]
 pub(super) struct RankWindow {
     /// The last ranks sampled; `u32::MAX`, which no rank exceeds, where there was none yet.
     ranks: Box<[u32]>,
-    /// Where the next one goes.
     next: u32,
     /// Ranks sampled so far, up to the window's size.
     held: u32,
-    /// Arrivals since the last sample.
     count: u32,
     sample_period: u32,
 }
@@ -30,13 +27,11 @@ impl RankWindow {
         }
     }
 
-    /// Ranks that it can hold.
     #[inline]
     pub(super) fn size(&self) -> u64 {
         self.ranks.len() as u64
     }
 
-    /// Ranks that it holds.
     #[inline]
     pub(super) fn held(&self) -> u64 {
         u64::from(self.held)

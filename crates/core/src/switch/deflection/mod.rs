@@ -33,12 +33,10 @@ pub struct Elsewhere<'a> {
     pub port: u16,
     /// The ports that lead to other switches.
     pub candidates: &'a [u16],
-    /// The switch's ports.
     pub ports: &'a mut dyn PortView,
 }
 
 crate::registry! {
-    /// Which deflection, with its parameters.
     place: "switch.deflection", question: "the queue refused it: where else?", default: None,
     params: DeflectionParams, policy: Deflection {
         /// Another port for the packet, or `None` to drop it.

@@ -43,7 +43,6 @@ pub(super) trait Marks {
 }
 
 crate::registry! {
-    /// Which marking, with its parameters.
     place: "switch.marking", question: "does it get CE?", default: Ecn,
     params: MarkingParams, policy: Marking {
         /// Whether a packet that finds the queue as in the view at its enqueue is marked.

@@ -18,7 +18,6 @@ struct Flowlet {
     port: u16,
 }
 
-/// The flowlets of a switch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flowlets {
     /// A longer silence ends a flowlet.

@@ -43,28 +43,22 @@ pub struct Site {
 pub struct Choice<'a> {
     /// The ports on shortest paths, in the order of their numbers; never empty.
     pub candidates: &'a [u16],
-    /// Where the choice is made.
     pub site: Site,
-    /// The switch's ports.
     pub ports: &'a mut dyn PortView,
 }
 
 /// The facts that a path choice learns of its switch and network, once.
 pub struct Facts<'a> {
-    /// Where each host hangs.
     pub attachment: &'a Arc<Attachment>,
-    /// By port: its link's rate.
     pub rates: &'a [Rate],
 }
 
 /// A packet that leaves by `port`, shown before it joins that port's queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Passing {
-    /// Now.
     pub now: Time,
     /// The packet.
     pub id: PacketId,
-    /// By which port it leaves.
     pub port: u16,
     /// It came from a host of this switch.
     pub is_from_host: bool,
@@ -74,7 +68,6 @@ pub struct Passing {
 
 /// The questions that a path choice answers.
 pub(super) trait Chooses {
-    /// One of the candidates.
     fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
     /// Gives the choice the facts of its switch, before the first packet.
     fn install(&mut self, _: &Facts<'_>) {}
@@ -101,7 +94,6 @@ crate::registry! {
     /// Which path choice, with its parameters.
     place: "switch.path", question: "which of these ports?", default: Ecmp,
     params: PathParams, policy: Path {
-        /// One of the candidates.
         fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
         /// Gives the choice the facts of its switch, before the first packet.
         fn install(&mut self, facts: &Facts<'_>) -> ();

@@ -14,7 +14,6 @@ use crate::packet::PRIORITIES;
 use crate::switch::queue::PausedSet;
 use crate::units::{Rate, Time};
 
-/// The accounts of a port.
 #[derive(Clone, Debug)]
 pub struct Floor {
     rate: Rate,

@@ -31,7 +31,6 @@ pub const PAUSED: &str = "paused_us";
 /// The packets that the switch holds of what one ingress port's neighbour can be asked to stop.
 #[derive(Clone, Copy, Debug)]
 pub struct IngressView {
-    /// The ingress port.
     pub port: u16,
     /// For which port the packet that is looked at is bound; of a check, none.
     pub egress: u16,
@@ -43,14 +42,12 @@ pub struct IngressView {
     pub facts: IngressFacts,
     /// Of a packet in dynamic queues: how its own stands at the egress port.
     pub load: Option<Load>,
-    /// The egress port's rate.
     pub rate: Rate,
 }
 
 /// The actions that a policy wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signal {
-    /// Send this upstream.
     pub frame: Option<PauseFrame>,
     /// Ask [`Pause::on_check`] of this ingress and target then.
     pub call_at: Option<Time>,
@@ -58,7 +55,6 @@ pub struct Signal {
     pub counts: bool,
 }
 
-/// The counts of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseCounts {
     /// Frames sent that stop a target.
@@ -97,7 +93,6 @@ pub(super) trait Pauses {
     fn on_check(&mut self, _: Time, _: &IngressView) -> Signal {
         Signal::default()
     }
-    /// The counts.
     fn counts(&self) -> PauseCounts {
         PauseCounts::default()
     }
@@ -134,7 +129,6 @@ pub(super) trait Pauses {
 }
 
 crate::registry! {
-    /// Which pause, with its parameters.
     place: "switch.pause", question: "whom do I stop, and until when?", default: None,
     params: PauseParams, policy: Pause {
         /// Gives the policy the facts of its ports: their links' rates.
@@ -145,7 +139,6 @@ crate::registry! {
         fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal;
         /// The time has come for which a [`Signal`] asked.
         fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
-        /// The counts.
         fn counts(&self) -> PauseCounts;
         /// A packet of this ingress was refused.
         fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;

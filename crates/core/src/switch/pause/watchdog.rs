@@ -22,29 +22,23 @@ crate::choice! {
     }
 }
 
-/// The terms of a watchdog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchdogTerms {
     /// How long a priority is stuck before it has a storm.
     pub detection: Time,
     /// How long no frame pauses it before the storm is over.
     pub restoration: Time,
-    /// The action meanwhile.
     pub action: WatchdogAction,
 }
 
-/// The finding of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barks {
-    /// Nothing.
     No,
     /// The priority has a storm from now on.
     Storm,
-    /// Its storm is over.
     Over,
 }
 
-/// A priority.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     waiting: u32,
@@ -57,12 +51,10 @@ struct Guard {
     called_at: Time,
 }
 
-/// The watchdog of a port.
 #[derive(Clone, Debug)]
 pub struct Watchdog {
     terms: WatchdogTerms,
     guards: [Guard; PRIORITIES],
-    /// Storms so far.
     pub storms: u64,
 }
 

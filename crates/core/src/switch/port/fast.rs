@@ -72,7 +72,6 @@ impl FastPort {
         u64::from(self.sizes[(self.head + nth) as usize & (self.sizes.len() - 1)])
     }
 
-    /// One more waits.
     #[inline]
     fn wait(&mut self, size: u64) {
         if self.packets as usize == self.sizes.len() {

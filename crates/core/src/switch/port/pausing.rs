@@ -47,7 +47,6 @@ impl GeneralPort {
         self.busy_until
     }
 
-    /// Whether a target is paused.
     pub fn is_paused(&self, target: PauseTarget) -> bool {
         match target {
             PauseTarget::Priority(priority) => self.paused.has(priority & 7),

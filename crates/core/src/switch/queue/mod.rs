@@ -62,7 +62,6 @@ impl PausedSet {
 }
 
 crate::registry! {
-    /// Which queue, with its parameters.
     place: "switch.queue", question: "who is served next?", default: Fifo,
     params: QueueParams, policy: Queue {
         /// Puts an admitted packet in its place.
@@ -95,7 +94,6 @@ mod tests {
     use super::*;
 
     impl PausedSet {
-        /// Of these queues.
         pub(crate) fn of(queues: &[u8]) -> PausedSet {
             let mut set = PausedSet::default();
             queues.iter().for_each(|queue| set.put(*queue, true));

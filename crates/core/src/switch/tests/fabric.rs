@@ -19,7 +19,6 @@ enum Event {
 #[derive(Default)]
 struct Fabric {
     packets: Packets,
-    /// The switch at work.
     at: u16,
     /// By time and order: the switch, and what comes to it.
     events: BTreeMap<(Time, u32), (u16, Event)>,

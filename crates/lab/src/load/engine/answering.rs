@@ -19,7 +19,6 @@ impl Engine<'_> {
         }
     }
 
-    /// A server sends its answer.
     pub(super) fn answer(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         let opening = connection.opening;

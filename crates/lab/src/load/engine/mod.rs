@@ -61,15 +61,11 @@ const WRITE_MAX: usize = 1 << 18;
 /// An action that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// A server has thought.
     Answer(Key),
-    /// A probe asks.
     Ask(Key),
-    /// Connections are sampled.
     Sample,
 }
 
-/// Makes the traffic.
 pub(super) struct Engine<'a> {
     settings: &'a Settings<'a>,
     plan: &'a Plan,
@@ -79,7 +75,6 @@ pub(super) struct Engine<'a> {
     namespaces: Namespaces,
     epoll: OwnedFd,
     makers: Makers,
-    /// Each with its host.
     listeners: Vec<(u32, OwnedFd)>,
     /// By host: whether its namespace's congestion control is the wanted one.
     is_default: Vec<bool>,
@@ -91,7 +86,6 @@ pub(super) struct Engine<'a> {
     /// By time and then in the order in which they were set.
     timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
     timers_set: u64,
-    /// Connections that are sampled.
     chosen: Option<Chosen>,
     swept: Time,
     /// Listeners that could not accept, and try again.

@@ -37,7 +37,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Begins to connect.
     pub(super) fn open(&mut self, opening: Opening) -> io::Result<Key> {
         let places = self.settings.places;
         let (src, dst) = (opening.src, opening.dst);

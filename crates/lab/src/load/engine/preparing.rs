@@ -7,7 +7,6 @@ use super::*;
 use millpond_scenario::traffic::Arrival;
 use std::collections::HashMap;
 
-/// Flows whose sockets wait.
 const READY_MAX: usize = 512;
 /// Sockets that are made between two looks at events.
 const STEP: usize = 8;
@@ -35,7 +34,6 @@ impl Prepared {
         self.ready.remove(&flow)
     }
 
-    /// An arrival has started.
     pub fn note_start(&mut self) {
         self.started += 1;
     }

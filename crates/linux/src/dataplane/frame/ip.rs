@@ -9,7 +9,6 @@ use super::parse::Version;
 /// An IP header that begins at a byte of a frame, and is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// Its version.
     pub version: Version,
     /// Its first byte.
     pub at: usize,
@@ -35,11 +34,9 @@ impl Ip {
             }
         }
     }
-    /// The hops left.
     pub fn hops(self, header: &[u8]) -> u8 {
         header[self.at + if self.version == Version::V4 { 8 } else { 7 }]
     }
-    /// Writes them.
     pub fn set_hops(self, header: &mut [u8], hops: u8) {
         match self.version {
             Version::V4 => self.set_word(header, 8, |word| u16::from(hops) << 8 | word & 0xff),

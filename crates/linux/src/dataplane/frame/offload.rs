@@ -26,7 +26,6 @@ pub enum GsoType {
     Tcp4,
     /// TCP over IPv6.
     Tcp6,
-    /// UDP datagrams.
     Udp,
 }
 

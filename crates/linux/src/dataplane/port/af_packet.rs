@@ -47,7 +47,6 @@ struct Auxiliary {
     vlan_protocol: u16,
 }
 
-/// An attached interface.
 #[derive(Debug)]
 pub struct AfPacket {
     socket: OwnedFd,

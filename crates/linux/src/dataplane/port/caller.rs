@@ -7,12 +7,10 @@ use super::Refusal;
 use crate::dataplane::frame::offload::{GsoType, Offload};
 use std::io::IoSlice;
 
-/// Frames for the caller.
 #[derive(Debug, Default)]
 pub struct Caller {
     /// In the order in which they were sent.
     pub frames: Vec<(Offload, Vec<u8>)>,
-    /// Whether the caller takes super-segments.
     pub merges: bool,
 }
 

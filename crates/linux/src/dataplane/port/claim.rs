@@ -14,7 +14,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the files are.
 const FOLDER: &str = "/run/millpond/interfaces";
 
 /// The right to attach to an interface.

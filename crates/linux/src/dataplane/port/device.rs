@@ -21,7 +21,6 @@ pub struct Device {
 pub enum Presence {
     /// It is there, under its name.
     Same,
-    /// It has another name.
     Renamed,
     /// It is not in its namespace.
     Gone,
@@ -98,7 +97,6 @@ impl Device {
             }
         }
     }
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

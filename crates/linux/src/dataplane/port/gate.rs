@@ -53,7 +53,6 @@ const ADD: u8 = 1;
 /// Those that are added, and no others.
 const STATIC: u32 = 1;
 
-/// The gate of an interface.
 #[derive(Debug)]
 pub(super) struct Gate {
     netdev: Netdev,

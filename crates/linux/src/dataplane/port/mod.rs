@@ -56,49 +56,26 @@ pub const PIECES_MAX: usize = 65;
 pub enum Error {
     /// The kernel refused for want of a privilege.
     #[error("{what} needs {capability}: run as root, or give the process that capability")]
-    Privilege {
-        /// The attempted action.
-        what: String,
-        /// The capability that it takes.
-        capability: &'static str,
-    },
+    Privilege { what: String, capability: &'static str },
     /// Another process has the interface, or the address of a path.
     #[error(
         "{device} is held by another process: end it (a millpond switch that still runs?), or use \
          another"
     )]
-    Busy {
-        /// Which.
-        device: String,
-    },
+    Busy { device: String },
     /// Each worker needs a queue of its own, and the interface was made with one.
     #[error(
         "the TAP {device} has one queue, and each worker needs one: take its port out of the file \
          and apply, then put it back"
     )]
-    OneQueue {
-        /// Which.
-        device: String,
-    },
-    /// There is no such interface.
+    OneQueue { device: String },
     #[error(
         "there is no interface {device}{}",
         namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}"))
     )]
-    NoDevice {
-        /// Which.
-        device: String,
-        /// Where.
-        namespace: Option<String>,
-    },
-    /// The kernel refused.
+    NoDevice { device: String, namespace: Option<String> },
     #[error("{what}: {reason}")]
-    Kernel {
-        /// The attempted action.
-        what: String,
-        /// The kernel's error.
-        reason: String,
-    },
+    Kernel { what: String, reason: String },
 }
 
 impl Error {
@@ -114,12 +91,10 @@ impl Error {
     }
 }
 
-/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A frame, at this place of the buffer.
     Frame {
-        /// Where it begins.
         start: usize,
         /// How many bytes it has.
         length: usize,
@@ -128,24 +103,19 @@ pub enum Received {
     },
     /// A frame that cannot be had, for this reason; there may be others behind it.
     Refused(Refusal),
-    /// Nothing for now.
     Nothing,
-    /// Nothing ever again.
     Gone,
 }
 
 /// Why one frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The device's queue is full.
     Full,
-    /// The interface is down.
     Down,
     /// More bytes than the interface takes.
     TooLong,
     /// The kernel found the frame or its virtio header wrong.
     Invalid,
-    /// The interface is gone.
     Gone,
     /// Nobody is at the other end, or there is no way there.
     Unreachable,
@@ -167,19 +137,12 @@ impl Refusal {
     }
 }
 
-/// One port, of whatever kind.
 pub enum Port {
-    /// An interface of its own.
     Tap(Tap),
-    /// Somebody's interface.
     AfPacket(AfPacket),
-    /// Files.
     Pcap(Box<Pcap>),
-    /// An application's.
     Shared(Box<Shared>),
-    /// A virtual machine's.
     Vhost(Box<Vhost>),
-    /// The caller's.
     Caller(Caller),
 }
 
@@ -292,7 +255,6 @@ impl Port {
             Port::Pcap(_) | Port::Shared(_) | Port::Vhost(_) | Port::Caller(_) => Presence::Same,
         }
     }
-    /// The interface behind it.
     pub fn device(&self) -> Option<&Device> {
         match self {
             Port::Tap(port) => Some(port.device()),

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 /// Of `struct genlmsghdr`.
 const GENERIC_HEADER: usize = 4;
-/// The family that names families.
 const CONTROL: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
@@ -37,7 +36,6 @@ pub(super) struct Netdev {
 }
 
 impl Netdev {
-    /// Of the calling thread's namespace.
     pub(super) fn open() -> Result<Netdev, Errno> {
         let netlink = Netlink::open(Some(GENERIC))?;
         let mut netdev = Netdev { netlink, family: CONTROL };

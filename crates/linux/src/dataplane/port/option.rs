@@ -9,7 +9,6 @@ use std::os::fd::AsRawFd;
 /// Which option, or which control message: its level and its kind.
 pub(super) type Name = (libc::c_int, libc::c_int);
 
-/// Sets an option.
 pub(super) fn set<T>(socket: &impl AsRawFd, (level, name): Name, value: &T) -> io::Result<()> {
     let size = size_of::<T>() as libc::socklen_t;
     let at = (&raw const *value).cast();
@@ -33,7 +32,6 @@ pub(super) fn get<T>(
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(size as usize) }
 }
 
-/// A message without parts.
 fn message(ancillary: &mut [u64; 16]) -> libc::msghdr {
     // SAFETY: msghdr is plain data, for which zeros are a value.
     #[allow(unsafe_code)]

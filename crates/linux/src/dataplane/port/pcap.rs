@@ -14,7 +14,6 @@ use std::io::{BufReader, BufWriter, IoSlice};
 use std::path::Path;
 use std::time::Duration;
 
-/// A pair of files.
 pub struct Pcap {
     input: Option<PcapReader<BufReader<File>>>,
     output: Option<PcapWriter<BufWriter<File>>>,

@@ -25,7 +25,6 @@ pub fn unlink(path: &Path) {
     }
 }
 
-/// Whether somebody listens there.
 fn is_served(path: &Path) -> bool {
     let socket = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

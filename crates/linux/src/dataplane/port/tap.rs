@@ -26,16 +26,13 @@ use rustix::io::Errno;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The settings of a TAP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TapSettings {
-    /// The interface's name.
     pub device: String,
     /// Whether it stays when this process ends.
     pub persistent: bool,
 }
 
-/// An open TAP.
 #[derive(Debug)]
 pub struct Tap {
     file: OwnedFd,
@@ -146,7 +143,6 @@ impl Tap {
         }
     }
 
-    /// Its interface.
     pub fn device(&self) -> &Device {
         &self.device
     }

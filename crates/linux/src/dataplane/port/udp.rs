@@ -38,13 +38,11 @@ const SEGMENT: option::Name = (libc::SOL_UDP, libc::UDP_SEGMENT);
 /// How often a call is made again that fails for a report.
 const TRIES: u64 = 4;
 
-/// The socket.
 #[derive(Debug)]
 pub struct Udp {
     socket: UdpSocket,
     /// `None`: the kernel does not tell of routes.
     route: Option<Route>,
-    /// Reports that were ignored.
     reports: Cell<u64>,
 }
 
@@ -121,7 +119,6 @@ impl Udp {
         Udp { socket: socket.into(), route: None, reports: Cell::new(0) }
     }
 
-    /// The descriptor to wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -69,7 +69,6 @@ impl Slot {
         (0..lost).for_each(|_| self.counters.drop(Drop::LossAppExit));
     }
 
-    /// Its application is to go.
     pub(super) fn detach_application(&mut self) {
         if let Some(shared) = self.shared() {
             shared.detach();

@@ -52,7 +52,6 @@ impl Slot {
         (0..self.queue.clear()).for_each(|_| self.counters.drop(Drop::LossGuestExit));
     }
 
-    /// Its guest is to go.
     pub(super) fn detach_guest(&mut self) {
         if let Some(Port::Vhost(guest)) = &mut self.port {
             guest.detach();

@@ -32,7 +32,6 @@ pub const GSO_LEAST: u16 = 256;
 
 /// One port and what is known of it.
 pub struct Slot {
-    /// Its name.
     pub name: String,
     /// The port; `None`: its interface is gone, or was never there.
     pub port: Option<Port>,
@@ -40,15 +39,12 @@ pub struct Slot {
     pub mtu: usize,
     /// The least payload of packets that its super-segments may be cut into, where those are many.
     pub gso_least: u16,
-    /// The VLANs that it carries.
     pub vlans: Vlans,
     /// The addresses that frames from it may claim; `None`: any.
     pub guard: Option<Guard>,
     /// The search for a loop behind it.
     pub watch: Watch,
-    /// Its actions so far.
     pub counters: Counters,
-    /// The observer.
     pub mirror: Option<Mirror>,
     /// The cost that frames from it may cause in this round.
     pub entrance: Budget,
@@ -56,7 +52,6 @@ pub struct Slot {
     pub(crate) queue: Egress<Waiting>,
 }
 
-/// A frame that waits.
 pub(crate) struct Waiting {
     view: View,
     offload: Offload,

@@ -44,7 +44,6 @@ impl Syn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub swallow: bool,
-    /// Take its DSACK block out.
     pub strip: bool,
     /// Call [`Connection::force`] after `delta`.
     pub force: bool,
@@ -52,7 +51,6 @@ pub(super) struct Decision {
     pub echo: bool,
 }
 
-/// The connection.
 pub(super) struct Connection {
     pub sending: Sending,
     pub receiving: Receiving,
@@ -89,7 +87,6 @@ impl Connection {
         self.sending.numbers().begins_with(ours.isn)
             && self.receiving.numbers().begins_with(theirs.isn)
     }
-    /// Whether both FINs are acknowledged.
     pub fn is_done(&self) -> bool {
         self.sending.is_done() && self.receiving.is_done()
     }

@@ -62,7 +62,6 @@ const HALF_OPEN: Time = Time::from_s(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// It does.
     Pass,
     /// The shim has consumed the packet; the caller drops it.
     Swallow,
@@ -87,11 +86,9 @@ struct Flow {
     last: Time,
     /// When the shim looks whether it is idle.
     idle_at: Time,
-    /// When each task is due.
     due: [Option<Time>; 2],
 }
 
-/// The shim of one host.
 pub struct Shim {
     params: ShimParams,
     flows: HashMap<Key, Flow>,

@@ -24,7 +24,6 @@ pub struct ShimParams {
     pub unanswered_max: u8,
     /// Memory for the unacknowledged payload of a flow, in bytes. Payload beyond it leaves green.
     pub cache_max: usize,
-    /// The same of all flows.
     pub cache_total: usize,
     /// Flows that are tracked at most. Flows beyond it leave green.
     pub flows_max: usize,

@@ -24,7 +24,6 @@ struct Pending {
     echo: Importance,
 }
 
-/// The receiving direction.
 pub(super) struct Receiving {
     numbers: Numbers,
     /// The highest acknowledgement that the host has sent.
@@ -35,7 +34,6 @@ pub(super) struct Receiving {
     /// Payload beyond `acked` that has passed up to the host.
     passed: Ranges,
     pending: Option<Pending>,
-    /// Where the peer's FIN lies.
     fin: Option<u64>,
 }
 

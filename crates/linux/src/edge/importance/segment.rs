@@ -32,7 +32,6 @@ impl Key {
     }
 }
 
-/// The fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     pub seq: u32,

@@ -38,7 +38,6 @@ pub(super) struct Acknowledgement<'a> {
     pub is_pure: bool,
 }
 
-/// The sending direction.
 pub(super) struct Sending {
     numbers: Numbers,
     una: u64,
@@ -51,7 +50,6 @@ pub(super) struct Sending {
     scale: u8,
     has_sack: bool,
     marker: WindowMarker,
-    /// The machine is armed.
     armed: bool,
     /// When the last important packet left.
     clock: Time,
@@ -61,7 +59,6 @@ pub(super) struct Sending {
     scores: Ranges,
     /// The longest payload of a packet so far.
     mss: u32,
-    /// The peer's MSS.
     mss_max: u32,
     /// The end of what has passed the peer's shim without a gap.
     arrived: u64,
@@ -125,7 +122,6 @@ impl Sending {
     pub fn has_forced(&self) -> bool {
         self.has_forced
     }
-    /// Whether its FIN is acknowledged.
     pub fn is_done(&self) -> bool {
         self.is_over && self.una > self.nxt
     }

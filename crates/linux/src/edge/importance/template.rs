@@ -77,7 +77,6 @@ impl Template {
         }
     }
 
-    /// Writes a frame.
     pub fn write(&self, fields: &Fields<'_>, out: &mut Vec<u8>) {
         let at = self.layers.transport;
         let mut list = Vec::with_capacity(40);

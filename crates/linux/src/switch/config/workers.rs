@@ -7,7 +7,6 @@ use crate::config::Checked;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-/// The help of an error.
 const ONE: &str = "take the key away, or `workers`";
 
 /// Refuses what needs one worker that has all frames.
@@ -68,7 +67,6 @@ impl Ends {
     }
 }
 
-/// Refuses the overlay.
 pub(super) fn read_peer(r: &mut Checked<'_, '_>, peer: &PeerParams, workers: u32) {
     for key in ["overlay", "feedback", "pause-ttl", "hold-memory"] {
         if workers > 1 && r.has(key) && (key != "overlay" || peer.overlay) {

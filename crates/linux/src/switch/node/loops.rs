@@ -17,15 +17,12 @@ const STORM: usize = 200;
 /// A probe, and where it has come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The probe.
     pub probe: Probe,
-    /// The port or the peer.
     pub place: Place,
     /// The VLAN that it is in there.
     pub vlan: Option<u16>,
 }
 
-/// A switch's search for loops.
 #[derive(Default)]
 pub struct Loops {
     /// The process's number; 0: it sends no probes.

@@ -33,7 +33,6 @@ fn is_opened_anew(before: &PortParams, new: &PortParams) -> bool {
 }
 
 impl Switch {
-    /// Takes all ports out.
     fn take_ports(&mut self) -> Vec<Option<Old>> {
         let shims =
             std::mem::take(&mut self.node.shims).into_iter().chain(iter::repeat_with(|| None));

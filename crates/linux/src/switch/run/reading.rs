@@ -50,7 +50,6 @@ impl Switch {
         all
     }
 
-    /// Of all workers together.
     pub(super) fn reading_of_all(&self) -> Reading {
         let mut all = self.reading();
         if !self.team.leads() || self.team.is_alone() {

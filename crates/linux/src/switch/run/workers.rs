@@ -41,7 +41,6 @@ pub struct Team {
 }
 
 impl Team {
-    /// The only worker.
     pub fn alone() -> Team {
         let mut team = Team::default();
         team.prober = session::draw()
@@ -74,7 +73,6 @@ impl Team {
     pub fn is_alone(&self) -> bool {
         self.others.is_empty()
     }
-    /// Its number.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -111,7 +109,6 @@ impl Team {
     pub fn tell(&self, order: impl Fn() -> Order) {
         self.others.iter().for_each(|other| other.tell(order()));
     }
-    /// The others' reports of themselves.
     pub fn readings(&self) -> Vec<Reading> {
         self.others.iter().filter_map(|other| other.show().ok()).collect()
     }

@@ -49,7 +49,6 @@ impl Uplink {
         let name = |path: &Path| format!("path {} to {}", path.params.local, peers[path.peer].name);
         paths.iter().map(move |path| (name(path), &path.counters))
     }
-    /// The peers' names.
     pub fn peer_names(&self) -> Vec<String> {
         self.paths.peers.iter().map(|peer| peer.name.clone()).collect()
     }

@@ -8,7 +8,6 @@
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ranks by the group's name.
 pub(super) type Named = BTreeMap<String, Vec<u32>>;
 
 /// Adds the groups that the inputs of a metadata node define; a node without any adds none.
@@ -36,7 +35,6 @@ pub(super) fn of_metadata(values: &str, ranks: u32, into: &mut Named) -> Result<
     Ok(())
 }
 
-/// Reads a file of groups.
 pub(super) fn of_file(bytes: &[u8], ranks: u32) -> Result<Named, String> {
     let wrong = |error| format!("expected a JSON object of group names, each with ranks: {error}");
     let groups: BTreeMap<String, Json> = serde_json::from_slice(bytes).map_err(wrong)?;

@@ -135,7 +135,6 @@ fn agree(group: &Group, issued: &Issued<'_>, traces: &[Trace<'_>]) -> Result<(),
     Ok(())
 }
 
-/// A collective for a reader.
 fn describe(joined: &Joined) -> String {
     let word = match joined.op.to_value() {
         Value::Text(word) => word,

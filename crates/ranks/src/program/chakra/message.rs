@@ -8,10 +8,8 @@
 /// `GlobalMetadata`: a file's first message.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Metadata {
-    /// Of the schema.
     #[prost(string, tag = "1")]
     pub version: String,
-    /// More about the trace.
     #[prost(message, repeated, tag = "2")]
     pub attributes: Vec<Attribute>,
 }
@@ -19,10 +17,8 @@ pub struct Metadata {
 /// `Node`: an operation of a rank.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Node {
-    /// Its number in the file.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// Its name.
     #[prost(string, tag = "2")]
     pub name: String,
     /// Its type: see [`kind`].
@@ -37,42 +33,30 @@ pub struct Node {
     /// When it began where the trace was taken.
     #[prost(uint64, tag = "6")]
     pub start_us: u64,
-    /// How long it takes.
     #[prost(uint64, tag = "7")]
     pub duration_us: u64,
-    /// Its inputs.
     #[prost(message, optional, tag = "8")]
     pub inputs: Option<Values>,
-    /// Its outputs.
     #[prost(message, optional, tag = "9")]
     pub outputs: Option<Values>,
-    /// More about it.
     #[prost(message, repeated, tag = "10")]
     pub attributes: Vec<Attribute>,
 }
 
 /// `NodeType`.
 pub mod kind {
-    /// About the trace.
     pub const METADATA: i32 = 1;
-    /// Loads from memory.
     pub const LOAD: i32 = 2;
-    /// Stores to memory.
     pub const STORE: i32 = 3;
-    /// Computes.
     pub const COMPUTE: i32 = 4;
-    /// Sends to a rank.
     pub const SEND: i32 = 5;
-    /// Receives from a rank.
     pub const RECEIVE: i32 = 6;
-    /// Does a collective.
     pub const COLLECTIVE: i32 = 7;
 }
 
 /// `IOInfo`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Values {
-    /// As the profiler prints them.
     #[prost(string, tag = "1")]
     pub values: String,
 }
@@ -80,7 +64,6 @@ pub struct Values {
 /// `AttributeProto`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attribute {
-    /// Its name.
     #[prost(string, tag = "1")]
     pub name: String,
     /// Its value; `None`: it has one that no attribute here is read as.
@@ -88,7 +71,6 @@ pub struct Attribute {
     pub value: Option<Value>,
 }
 
-/// The value of an attribute.
 #[derive(Clone, PartialEq, ::prost::Oneof)]
 pub enum Value {
     /// `double_val`.
@@ -141,20 +123,17 @@ pub enum Value {
 /// `BoolList`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Bools {
-    /// In their order.
     #[prost(bool, repeated, tag = "1")]
     pub values: Vec<bool>,
 }
 
 impl Attribute {
-    /// An attribute with a value.
     pub fn new(name: &str, value: Value) -> Attribute {
         Attribute { name: name.into(), value: Some(value) }
     }
 }
 
 impl Value {
-    /// An integer of any width.
     pub fn integer(&self) -> Option<i128> {
         Some(match self {
             Value::Int32(n) | Value::Sint32(n) | Value::Sfixed32(n) => (*n).into(),

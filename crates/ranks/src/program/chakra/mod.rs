@@ -37,20 +37,15 @@ use unread::{Unread, never_received};
 /// The schema's version in files that are written here.
 const VERSION: &str = "0.0.4";
 
-/// A file by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// For errors.
     pub name: &'a str,
-    /// Its content.
     pub bytes: &'a [u8],
 }
 
-/// A rank's trace.
 struct Trace<'a> {
     file: &'a str,
     program: RankProgram,
-    /// Its collectives, by operation.
     collectives: Vec<(u32, Joined)>,
 }
 
@@ -85,7 +80,6 @@ pub fn write(nodes: &[Node]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a rank's trace.
 fn one<'a>(
     rank: u32,
     ranks: u32,
@@ -130,7 +124,6 @@ fn one<'a>(
     Ok(Trace { file: file.name, program, collectives })
 }
 
-/// The nodes of a file.
 fn decode(file: &File<'_>) -> Result<Vec<Node>, ProgramError> {
     let mut rest = file.bytes;
     let (at, first) = message(file, &mut rest)?.ok_or_else(|| {

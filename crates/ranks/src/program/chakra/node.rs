@@ -21,7 +21,6 @@ const BYTES_MAX: u64 = 1 << 48;
 pub(super) struct Read {
     /// As an operation, which has no call yet if it is a collective.
     pub operation: Operation,
-    /// Its collective with others.
     pub collective: Option<Joined>,
 }
 
@@ -33,7 +32,6 @@ pub(super) struct Joined {
     pub bytes: u64,
     /// The group's name; `None`: all ranks.
     pub group: Option<String>,
-    /// The group's ranks.
     pub members: Vec<u32>,
     /// The rank that a broadcast begins at, or a reduction ends at.
     pub root: u32,
@@ -47,7 +45,6 @@ pub(super) struct Place<'a> {
     pub groups: [&'a Named; 2],
 }
 
-/// A node's operation.
 pub(super) fn read(node: &Node, place: &Place<'_>) -> Result<Read, String> {
     let alone = |action, size, tag, cpu| Read {
         operation: Operation { action, size, tag, cpu, nic: 0, waits: 0 },

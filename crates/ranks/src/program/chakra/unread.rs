@@ -41,7 +41,6 @@ struct Met {
 pub(super) struct Unread(BTreeMap<String, Met>);
 
 impl Unread {
-    /// Looks through a node.
     pub fn add(&mut self, file: &str, node: &Node) {
         let attributes = node.attributes.iter().map(|attribute| attribute.name.as_str());
         let starts = (node.start_us > 0).then_some(START);

@@ -46,7 +46,6 @@ pub(crate) struct Line {
     pub band: Vec<(f64, f64)>,
     /// Intervals: place, low end, high end.
     pub whiskers: Vec<(f64, f64, f64)>,
-    /// Single seeds: seed, place, value.
     pub dots: Vec<(u64, f64, f64)>,
     /// Its name, if that is not its variant's. Escaped.
     pub name: Option<String>,
@@ -75,7 +74,6 @@ impl Line {
         Line { whiskers: whiskers.collect(), ..Line::marked(series, points) }
     }
 
-    /// Published points.
     pub fn published(series: usize, points: Vec<(f64, f64)>, of: &str) -> Line {
         let marks = points.iter().map(|&(x, y)| (x, y, true)).collect();
         Line { marks, published: Some(format!("{of}, published")), ..Line::of(series, points) }
@@ -85,11 +83,9 @@ impl Line {
 /// A time in which a link failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
-    /// Its beginning.
     pub from: f64,
     /// Its end, if it has one.
     pub to: Option<f64>,
-    /// Its name. Escaped.
     pub label: String,
 }
 
@@ -106,21 +102,16 @@ pub(crate) enum Read {
 /// it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// Horizontal.
     pub x: Axis,
-    /// Vertical.
     pub y: Axis,
-    /// The series.
     pub lines: Vec<Line>,
     /// Failures, where the horizontal axis is time.
     pub spans: Vec<Span>,
-    /// How it is read.
     pub read: Read,
     /// For those who do not see it; must be escaped.
     pub label: String,
 }
 
-/// The box that axes enclose.
 struct Frame {
     left: f64,
     right: f64,
@@ -149,7 +140,6 @@ impl Chart {
         Frame { left, right: WIDTH - RIGHT, top, bottom: height - BOTTOM, height }
     }
 
-    /// The drawing.
     pub fn svg(&self) -> String {
         let Frame { left, right, top, bottom, height } = self.frame();
         let read = if self.read == Read::AtX { "x" } else { "y" };
@@ -370,11 +360,9 @@ impl Chart {
     }
 }
 
-/// Whether a tick is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     Everywhere,
-    /// Not on a phone.
     Wide,
     Nowhere,
 }
@@ -431,7 +419,6 @@ pub(crate) fn shown(places: &[(f64, &str)]) -> Vec<Shown> {
     (0..places.len()).map(of).collect()
 }
 
-/// A number to six digits.
 pub(crate) fn brief(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".into();

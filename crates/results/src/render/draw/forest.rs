@@ -12,7 +12,6 @@ pub(crate) type Dot = (usize, f64, Option<[f64; 2]>, bool);
 
 /// One row of a [`forest`].
 pub(crate) struct Row {
-    /// Escaped.
     pub name: String,
     pub dots: Vec<Dot>,
 }

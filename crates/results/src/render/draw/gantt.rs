@@ -10,7 +10,6 @@ use super::svg::{Draw, t};
 use super::unit::Unit;
 use std::fmt::Write;
 
-/// Rows at most.
 pub(crate) const ROWS: u32 = 64;
 /// Steps of a row that are bars of their own; more of them are drawn without gaps.
 const STEPS: usize = STRETCHES / 4;
@@ -38,10 +37,8 @@ pub(crate) struct Gantt {
     rows: Vec<[Vec<bool>; 3]>,
 }
 
-/// The kind of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bar {
-    /// A rank computes.
     Computes,
     /// A message from or to it is under way.
     Sends,
@@ -55,7 +52,6 @@ fn of_row(ranks: u32) -> u32 {
 }
 
 impl Gantt {
-    /// Rows without bars.
     pub fn new(ranks: u32, from: f64, to: f64) -> Gantt {
         let none = || [0; 3].map(|_| vec![false; STRETCHES]);
         let rows = (0..ranks.div_ceil(of_row(ranks))).map(|_| none()).collect();
@@ -80,7 +76,6 @@ impl Gantt {
         of_row(self.ranks)
     }
 
-    /// A row's name.
     fn name(&self, row: usize) -> String {
         let first = row as u32 * self.of_row();
         match (first + self.of_row()).min(self.ranks) - 1 {

@@ -28,9 +28,7 @@ pub(crate) struct Heat {
     pub x: (String, Vec<String>),
     /// The key of the rows, and its values, the lowest row first.
     pub y: (String, Vec<String>),
-    /// By row and column.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// The unit of the numbers.
     pub unit: Unit,
     /// Whether less of it is better: then more is darker, else less is.
     pub less_is_better: bool,
@@ -39,7 +37,6 @@ pub(crate) struct Heat {
 }
 
 impl Heat {
-    /// The drawing.
     pub fn svg(&self) -> String {
         let longest = self.y.1.iter().map(|name| name.chars().count()).max().unwrap_or(0) as f64;
         let left = (longest * LETTER + 12.0).min(170.0);

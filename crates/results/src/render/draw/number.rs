@@ -9,7 +9,6 @@ use crate::statistics::shows::Form;
 /// Between a number and its unit: narrow, and no place to break a line.
 const SPACE: char = '\u{202f}';
 
-/// A time given in microseconds.
 pub(crate) fn time(us: Option<f64>) -> String {
     spaced(&format::time(us)).replace("us", "µs")
 }
@@ -32,7 +31,6 @@ pub(crate) fn ratio(x: Option<f64>) -> String {
     format::ratio(x).replace('-', "−")
 }
 
-/// A number in its form.
 pub(crate) fn of(form: Form, value: Option<f64>) -> String {
     match form {
         Form::Time => time(value),
@@ -54,7 +52,6 @@ pub(crate) fn signed(value: f64, text: impl Fn(f64) -> String) -> String {
     format!("{sign}{}", text(value.abs()))
 }
 
-/// The least and the most.
 pub(crate) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let ends = |ends: Option<(f64, f64)>, value: f64| {
         let (least, most) = ends.unwrap_or((value, value));
@@ -77,7 +74,6 @@ pub(crate) fn gbps(x: Option<f64>) -> String {
     }
 }
 
-/// A fraction as a percentage.
 pub(crate) fn percent(fraction: Option<f64>) -> String {
     typeset(&format::percent(fraction))
 }

@@ -5,7 +5,6 @@ use super::number;
 /// The unit of an axis' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Microseconds.
     Time,
     /// Bytes.
     Bytes,
@@ -15,9 +14,7 @@ pub(crate) enum Unit {
     Ratio,
     /// The share that takes longer, named by the percentile.
     Share,
-    /// Of a hundred.
     Percent,
-    /// How many.
     Count,
     /// A place among names, which stand beside the axis.
     Name,

@@ -41,7 +41,6 @@ struct Sampled {
     path: PathBuf,
     /// First and last sample of the flows, in microseconds.
     span: (f64, f64),
-    /// The first that were sampled.
     flows: Vec<Flow>,
     quantities: Vec<Quantity>,
 }

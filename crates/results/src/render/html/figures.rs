@@ -33,7 +33,6 @@ const SHOWN: usize = 3;
 /// The number of variants whose share of open ones is named.
 const LISTED: usize = 8;
 
-/// One of a variant's distributions.
 type Pick = fn(&Times) -> &Distribution;
 
 /// A section of figures with words below them, or a sentence in their place.
@@ -60,7 +59,6 @@ pub(crate) fn times(variants: &[Variant]) -> Vec<Figure> {
     kinds.into_iter().filter_map(chart).collect()
 }
 
-/// The section of these charts.
 pub(crate) fn distributions(variants: &[Variant]) -> Block {
     let seeds = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(1).to_string();
     let pooled = if has_seeds(variants) { words("seeds-pooled", &[&seeds]) } else { String::new() };
@@ -139,7 +137,6 @@ pub(crate) fn numbers(variants: &[Variant]) -> Option<Block> {
     (!all.is_empty()).then(|| section_of("numbers", "Shown numbers", all, "", below))
 }
 
-/// A chart by flow size.
 struct BySize {
     caption: &'static str,
     unit: Unit,
@@ -201,7 +198,6 @@ pub(crate) fn by_sizes(variants: &[Variant]) -> Vec<Figure> {
     BY_SIZE.iter().filter_map(|kind| kind.figure(variants)).collect()
 }
 
-/// The section of these charts.
 pub(crate) fn sizes(variants: &[Variant]) -> Block {
     let pooled = if has_seeds(variants) { ", seeds pooled" } else { "" };
     let bins = details("The bins as a table", vec![bins_table(variants)]);
@@ -256,7 +252,6 @@ pub(crate) fn rates(variants: &[Variant]) -> Result<Option<Figure>> {
     Ok(goodput_drawing(lines, spans(variants.iter().flat_map(|variant| &variant.failures))))
 }
 
-/// The section of this chart.
 pub(crate) fn goodput(variants: &[Variant]) -> Result<Option<Block>> {
     let Some(figure) = rates(variants)? else { return Ok(None) };
     let mean = if has_seeds(variants) { ", the mean over seeds" } else { "" };
@@ -430,7 +425,6 @@ fn contents(peak: &QueuePeak) -> String {
     format!("{} at {}: {}", size(peak.bytes), time(Some(peak.at_us)), parts.join(", "))
 }
 
-/// The section of these charts.
 pub(crate) fn queues(variants: &[Variant]) -> Result<Option<Block>> {
     let Some(charts) = waiting(variants)? else { return Ok(None) };
     let below = vec![note(words("queues", &[&of_one_seed(variants)]))];

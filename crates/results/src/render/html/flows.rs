@@ -22,7 +22,6 @@ pub(crate) const P99_NEEDS: u64 = 100;
 /// Completion times of a variant's runs together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Distribution {
-    /// All that count.
     pub started: u64,
     /// Those that completed: what the curve is made of.
     pub completed: u64,
@@ -36,15 +35,11 @@ pub(crate) struct Distribution {
 /// The contribution of one variant's flows and queries to the page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Times {
-    /// All flows.
     pub all: Distribution,
     /// Flows below the mice's limit, in bytes.
     pub mice: Distribution,
-    /// Flows above the elephants' limit.
     pub elephants: Distribution,
-    /// Queries.
     pub queries: Distribution,
-    /// Slowdown by size.
     pub slowdown: Ordered<SizeBin>,
     /// FCT in microseconds by size, in the same bins.
     pub fct: Ordered<SizeBin>,

@@ -16,7 +16,6 @@ use crate::render::markup::escape;
 
 /// Figures of a paper that are not behind a click.
 const OPEN: usize = 4;
-/// Rows of a figure.
 const ROWS: usize = 24;
 /// Series of a figure: a claim that holds, and one that fails.
 const HOLDS: usize = 0;
@@ -25,15 +24,12 @@ const FAILS: usize = 1;
 /// A paper of the gallery. Experiments without runs have no charts of their own.
 #[derive(Clone, Debug, Default)]
 pub struct Exhibit {
-    /// Of the publication.
     pub year: u16,
     /// The run that it was measured by: `full run of 2026-11-25, revision 28e457c7c6f2`.
     pub run: String,
-    /// Its claims and experiments.
     pub reproduction: Reproduction,
 }
 
-/// The page.
 pub fn gallery(papers: &[Exhibit]) -> String {
     let claims: Vec<&Claim> = papers.iter().flat_map(|of| &of.reproduction.claims).collect();
     let s = if papers.len() == 1 { "" } else { "s" };
@@ -66,7 +62,6 @@ fn count(claims: &[Claim], status: Verdict) -> usize {
     claims.iter().filter(|claim| claim.status == status).count()
 }
 
-/// A row a paper.
 fn overview(papers: &[Exhibit]) -> Block {
     let cells = |of: &Exhibit| {
         let claims = &of.reproduction.claims;

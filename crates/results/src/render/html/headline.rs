@@ -15,13 +15,10 @@ pub(crate) const WIDE: f64 = 20.0;
 /// One row of dots, in the unit of its axis.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strip {
-    /// Fixes its colour.
     pub series: usize,
     pub name: String,
-    /// The mean over seeds.
     pub mean: Option<f64>,
     pub interval: Option<[f64; 2]>,
-    /// Each seed with its value.
     pub seeds: Vec<(u64, f64)>,
     pub published: Option<f64>,
 }

@@ -76,7 +76,6 @@ impl Ranks {
         Ok(())
     }
 
-    /// The meaning of the drawings.
     fn words(&self, variants: &[Variant]) -> String {
         let (left, rounds) = (self.left.to_string(), ROUNDS.to_string());
         let mut text = words("ranks", &[&rounds, &STRETCHES.to_string()]);
@@ -122,7 +121,6 @@ fn read(run: &Path, class: &str, ranks: u32) -> Result<Option<Gantt>> {
     Ok(Some(gantt))
 }
 
-/// The computations within the rounds.
 fn computations(run: &Path, class: &str, gantt: &mut Gantt) -> Result<()> {
     let path = run.join(COMPUTATIONS);
     if !path.is_file() {

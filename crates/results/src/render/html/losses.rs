@@ -9,10 +9,8 @@ use crate::render::document::{Block, Part, Stack, empty, note, row, section, tab
 use crate::render::draw::number::{count, percent, ratio};
 use crate::render::markup::escape;
 
-/// Places that are listed.
 const PLACES: usize = 12;
 
-/// The sections.
 pub(crate) fn losses(variants: &[Variant]) -> [Block; 2] {
     let mut reasons = keys(variants, &["packets", "dropped_by"]);
     reasons.retain(|reason| variants.iter().any(|variant| dropped_by(variant, reason) > 0.0));

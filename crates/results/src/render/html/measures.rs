@@ -16,7 +16,6 @@ pub(crate) const COLUMNS: usize = 8;
 pub(crate) struct Measure<'a> {
     pub group: &'static str,
     pub name: String,
-    /// In the summary.
     pub path: Vec<&'a str>,
     pub form: Form,
     pub less_is_better: Option<bool>,
@@ -34,7 +33,6 @@ const QUERIES: &str = "Queries";
 const FLOWS: &str = "Flows";
 const NETWORK: &str = "Network";
 
-/// The rows of tables.
 const ROWS: [Row; 25] = [
     (QUERIES, "completed", "qct_us.completed_fraction", Form::Percent, MORE, "open"),
     (QUERIES, "QCT mean", "qct_us.mean", Form::Time, LESS, "QCT"),
@@ -121,7 +119,6 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// The name as markup.
     pub fn markup(&self) -> String {
         escape(&self.name)
     }

@@ -189,13 +189,11 @@ fn world_text(world: World) -> &'static str {
     }
 }
 
-/// A fact with its sign.
 fn fact(is_good: bool, text: &str) -> String {
     let (class, sign) = if is_good { ("good", '✓') } else { ("bad", '✗') };
     format!("<span class=\"{class}\">{sign} {text}</span>")
 }
 
-/// World, status, audit.
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
     let world = summaries.first().map(|first| world_text(first.world).to_string());
     let is_complete = summaries.iter().all(|summary| summary.status == Status::Complete);

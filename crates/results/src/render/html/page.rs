@@ -16,7 +16,6 @@ pub(crate) struct Page<'a> {
     pub kind: &'a str,
     pub name: &'a str,
     pub facts: Vec<String>,
-    /// Above the legend.
     pub about: Vec<Block>,
     pub names: Vec<&'a str>,
     pub blocks: Vec<Block>,
@@ -97,7 +96,6 @@ fn write_all(page: &mut String, blocks: &[Block]) {
     blocks.iter().for_each(|block| write_block(page, block));
 }
 
-/// Blocks between two texts.
 fn inside(page: &mut String, open: &str, blocks: &[Block], close: &str) {
     let _ = writeln!(page, "{open}");
     write_all(page, blocks);
@@ -226,7 +224,6 @@ fn table(page: &mut String, class: &str, head: &[String], rows: &[Vec<String>]) 
     page.push_str("</tbody></table></div>\n");
 }
 
-/// A block alone.
 #[cfg(test)]
 pub(crate) fn markup(block: &Block) -> String {
     let mut page = String::new();

@@ -17,9 +17,7 @@ use crate::render::markup::escape;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Above the legend.
 const CAPTION: f64 = 24.0;
-/// A name of the legend.
 const NAME: f64 = 16.0;
 
 /// Draws the runs and compares in these folders, variants of all in one chart: each chart that they

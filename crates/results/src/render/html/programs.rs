@@ -11,7 +11,6 @@ use crate::render::draw::number::count;
 use crate::render::markup::escape;
 use std::path::{Path, PathBuf};
 
-/// A program of one run.
 pub(super) struct Ran {
     program: Program,
     seed: u64,
@@ -31,7 +30,6 @@ pub(super) fn of_runs(runs: &[PathBuf], summaries: &[Summary], dir: &Path) -> Ve
     runs.iter().zip(summaries).flat_map(of).collect()
 }
 
-/// The section.
 pub(super) fn programs(variants: &[Variant]) -> Option<Block> {
     let has_several = variants.len() > 1 || has_seeds(variants);
     let cells = |variant: &Variant, Ran { program, seed, place }: &Ran| {

@@ -14,10 +14,8 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{QUEUES, Result, Rows};
 
-/// Buckets of time.
 const BUCKETS: usize = 300;
 
-/// A node and its port.
 pub(crate) type Port = (String, u64);
 
 /// The findings of a first pass.

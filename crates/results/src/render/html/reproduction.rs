@@ -24,7 +24,6 @@ use crate::render::words::words;
 /// Charts of an experiment that are not behind a click.
 const OPEN: usize = 4;
 
-/// The page.
 pub(crate) fn page(of: &Reproduction) -> String {
     let claims: Vec<&Claim> = of.claims.iter().collect();
     let names = labels(of);

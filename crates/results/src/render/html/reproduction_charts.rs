@@ -13,16 +13,13 @@ use crate::render::draw::number::extent;
 use crate::render::draw::unit::Unit;
 use crate::render::markup::escape;
 
-/// A number of load points.
 struct Quantity<'a> {
     caption: String,
-    /// The title of its axis.
     title: &'static str,
     unit: Unit,
     /// Its name in [`OneRun`](crate::OneRun).
     name: String,
     of: Box<dyn Fn(&LoadPoint) -> Estimate + 'a>,
-    /// The published curves of it.
     curves: Option<fn(&Published) -> &[f64]>,
 }
 

@@ -38,7 +38,6 @@ pub(crate) fn page(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<Str
     Ok(page_of(sweep, &measures, &runs(&dir.join(RESULTS), &measures)?, manifest))
 }
 
-/// The numbers of the charts.
 fn measures_of<'a>(sweep: &Sweep, columns: &'a [Column]) -> Vec<Measure<'a>> {
     let trees: Vec<&Tree<Estimate>> =
         sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
@@ -191,7 +190,6 @@ fn charts_of(
     vec![Block::Figures(charts), note(words(means, &[]) + &more)]
 }
 
-/// A chart for each measure.
 fn charts(
     sweep: &Sweep,
     measures: &[Measure<'_>],

@@ -21,17 +21,14 @@ use std::path::Path;
 const MOST: usize = 120;
 /// Height of all bars of a variant, where there are few flows and where there are many.
 const BARS: [f64; 2] = [60.0, 300.0];
-/// Height of a queue.
 const QUEUE: f64 = 70.0;
 const TITLE: f64 = 36.0;
 const TICKS: f64 = 34.0;
 
-/// A flow as a bar.
 struct Bar {
     from: f64,
     /// `None`: it did not complete.
     to: Option<f64>,
-    /// The class of its colour.
     colour: &'static str,
 }
 

@@ -22,7 +22,6 @@ use crate::render::words::words;
 use crate::statistics::censoring::{BY_FLOWS, BY_TIME, ENOUGH, shown};
 use crate::statistics::shows::is_usual;
 
-/// The section.
 pub(crate) fn verdict(variants: &[Variant]) -> Block {
     let (is_given, mut columns) = super::shown_columns(variants);
     columns.retain(|_| is_given || !is_usual(&trees(variants)));
@@ -113,7 +112,6 @@ fn leading<'f, 'a>(measures: &'f [Measure<'a>]) -> Vec<&'f Measure<'a>> {
     ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect()
 }
 
-/// Why nobody is called best.
 fn no_winner(measures: &[Measure<'_>], variants: &[Variant]) -> String {
     let of = |at: usize| measures.iter().filter_map(move |it| it.difference(variants, at));
     let differences = || (1..variants.len()).flat_map(of);

@@ -7,7 +7,6 @@ use crate::render::words::words;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::shows::{Column, Form};
 
-/// Which marks a table has.
 #[derive(Default)]
 pub(crate) struct Marks(Vec<char>);
 
@@ -26,7 +25,6 @@ impl Marks {
         mark
     }
 
-    /// The meaning of its marks.
     pub fn legend(&self, seeds: usize) -> Vec<String> {
         let marks = [('*', "beyond"), ('~', "agreed"), ('=', "identical"), ('?', "undone")];
         let there = marks.into_iter().filter(|(mark, _)| self.0.contains(mark));
@@ -56,7 +54,6 @@ pub(crate) struct Table<'a> {
     /// The heads of the first block's own columns.
     pub heads: &'static [[&'static str; 2]],
     pub rows: Vec<Row<'a>>,
-    /// Above the differences.
     pub title: String,
     /// Whether half of its interval stands beside a number that has one.
     pub has_spread: bool,
@@ -217,7 +214,6 @@ fn difference_cell(difference: Option<Difference>, marks: &mut Marks) -> String 
     format!("{text}{}", marks.of(difference.filter(|d| d.mean.is_some()).as_ref()))
 }
 
-/// Half of the interval's width.
 fn half(estimate: &Estimate, form: Form) -> String {
     estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
 }

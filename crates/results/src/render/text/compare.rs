@@ -178,7 +178,6 @@ pub(super) fn few(trees: &[&Tree<Estimate>], seeds: usize, columns: &[Column]) -
     wrapped("few", &words("few", &[&rests.join(", "), of, &times]))
 }
 
-/// Rounded up to two digits.
 fn two_digits(n: f64) -> f64 {
     let unit = libm::pow(10.0, (libm::floor(libm::log10(n)) - 1.0).max(0.0));
     libm::ceil(n / unit) * unit

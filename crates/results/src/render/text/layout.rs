@@ -114,7 +114,6 @@ pub enum Warnings {
     /// The first three, and a line with the number of the others.
     #[default]
     First,
-    /// All of them.
     All,
 }
 

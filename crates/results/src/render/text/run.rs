@@ -11,7 +11,6 @@ use crate::statistics::censoring::shown;
 use crate::statistics::numbers::statistics;
 use crate::statistics::shows::{Column, columns};
 
-/// One run, as text.
 pub fn run_table(summary: &Summary, warnings: Warnings) -> String {
     let mut lines = vec![title(summary), String::new()];
     lines.extend(classes(summary));
@@ -134,7 +133,6 @@ fn classes(summary: &Summary) -> Vec<String> {
     fitted(rows)
 }
 
-/// The rounds of a job.
 fn collective(name: &str, job: &Collectives) -> Vec<String> {
     let rate =
         |rate: Option<f64>| rate.map_or(NONE.into(), |rate| format!("{} GB/s", digits(rate)));

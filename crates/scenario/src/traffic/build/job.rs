@@ -105,7 +105,6 @@ impl Builder<'_> {
         of.nics()
     }
 
-    /// Gives a job its numbers.
     fn job(
         &mut self,
         work: Work,
@@ -170,7 +169,6 @@ impl Builder<'_> {
         Some(order.into_iter().skip(first as usize).take(ranks).collect())
     }
 
-    /// The collective itself.
     fn schedule(&mut self, p: &CollectiveParams, ranks: u32) -> Option<Collective> {
         self.size("size", p.size);
         let known = algorithms(p.op);

@@ -36,7 +36,6 @@ struct Agents {
     hosts: Vec<Namespace>,
     sockets: Vec<OwnedFd>,
     processes: Vec<Child>,
-    /// Reports that nobody has taken.
     reports: VecDeque<(u32, Report)>,
     _world: World,
     _turn: MutexGuard<'static, ()>,

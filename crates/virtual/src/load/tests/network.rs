@@ -13,7 +13,6 @@ const DELAY: Time = Time::from_us(10);
 /// At 10 Gb/s.
 const BYTE: u64 = 800;
 
-/// An event at a host.
 enum Event {
     Connected(u32),
     /// Bytes arrive, which are the rest of a message or not.
@@ -33,16 +32,13 @@ struct End {
     received: u64,
 }
 
-/// The hosts.
 #[derive(Default)]
 pub struct Network {
     /// By time, and then in the order in which they were set.
     events: BTreeMap<(Time, u64), (u32, Event)>,
     set: u64,
     ends: BTreeMap<(u32, u32), End>,
-    /// Ports that programs have.
     pub taken: BTreeSet<(u32, u16)>,
-    /// Hosts that nothing reaches.
     pub dead: BTreeSet<u32>,
     /// Whether acknowledgements have no time stamps.
     pub is_unstamped: bool,
@@ -54,7 +50,6 @@ impl Network {
         self.set += 1;
     }
 
-    /// When something happens.
     pub fn next(&self) -> Option<Time> {
         self.events.keys().next().map(|(at, _)| *at)
     }
@@ -122,7 +117,6 @@ impl Network {
         }
     }
 
-    /// Does as the world orders.
     pub fn obey(&mut self, orders: &mut Orders) {
         for (at, host, bytes) in orders.drain(..) {
             let mut bytes = &bytes[..];

@@ -9,14 +9,12 @@
 use super::waiting::Waiting;
 use std::collections::VecDeque;
 
-/// One queue.
 #[derive(Debug)]
 pub struct Fifo {
     frames: VecDeque<Waiting>,
     bytes: u64,
     memory: u64,
     peak: u64,
-    /// Whether it has watermarks.
     stops: bool,
     is_stopped: bool,
     stopped_count: u64,
@@ -49,7 +47,6 @@ impl Fifo {
             self.stopped_count += 1;
         }
     }
-    /// The next one.
     pub fn pop(&mut self) -> Option<Waiting> {
         let frame = self.frames.pop_front()?;
         self.bytes -= frame.bytes.len() as u64;
@@ -58,7 +55,6 @@ impl Fifo {
         }
         Some(frame)
     }
-    /// Gives up all that waits.
     pub fn clear(&mut self) {
         self.frames.clear();
         (self.bytes, self.is_stopped) = (0, false);
@@ -79,7 +75,6 @@ impl Fifo {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// The most that have waited.
     pub fn peak(&self) -> u64 {
         self.peak
     }

@@ -21,48 +21,38 @@ pub struct Link {
 
 #[derive(Debug, Default)]
 struct News {
-    /// Buffers whose frames have left.
     finished: Vec<u32>,
-    /// By flow: who pauses it.
     pauses: Vec<u32>,
     /// Flows that are paused and were not, or the other way.
     changed: Vec<u32>,
 }
 
-/// Where a frame comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Whose it is.
     pub link: Arc<Link>,
-    /// Of which flow.
     pub flow: u32,
-    /// In which buffer.
     pub buffer: u32,
 }
 
 /// The party that can be notified that a frame waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Sender<'a> {
-    /// Nobody.
     #[default]
     Elsewhere,
     /// The application whose flow it is of, if that one alone has it.
     Application(&'a Origin),
-    /// Another switch, by its number.
     Peer(u16),
     /// Whoever is behind this port, which is no application's.
     Port(u16),
 }
 
 impl<'a> Sender<'a> {
-    /// The application's flow and buffer.
     pub fn origin(self) -> Option<&'a Origin> {
         match self {
             Sender::Application(origin) => Some(origin),
             _ => None,
         }
     }
-    /// The port.
     pub fn port(self) -> Option<u16> {
         match self {
             Sender::Port(port) => Some(port),
@@ -92,7 +82,6 @@ impl Link {
         let news = News { pauses: vec![0; flows as usize], ..News::default() };
         Arc::new(Link { attachment: NEXT.fetch_add(1, Ordering::Relaxed), news: Mutex::new(news) })
     }
-    /// Its number.
     pub fn attachment(&self) -> u32 {
         self.attachment
     }
@@ -116,7 +105,6 @@ impl Link {
 }
 
 impl Ticket {
-    /// For a frame that waits.
     pub fn of(origin: &Origin) -> Ticket {
         Ticket { link: origin.link.clone(), buffer: origin.buffer }
     }

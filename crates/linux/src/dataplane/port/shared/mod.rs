@@ -51,19 +51,16 @@ use std::sync::Arc;
 const LISTENER: u64 = 0;
 const APPLICATION: u64 = 1;
 const WAKE: u64 = 2;
-/// Ethernet's header and two tags.
 const FRAMING: u32 = 14 + 8;
 
 /// The settings of a port of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedSettings {
-    /// Where applications attach.
     pub socket: PathBuf,
     /// The user who may, beside the switch's own.
     pub uid: Option<u32>,
     /// The sizes that an application gets.
     pub sizes: Sizes,
-    /// How frames wait for it.
     pub queue: QueueKind,
     /// The bytes that may wait for it.
     pub memory: u64,
@@ -82,19 +79,15 @@ pub enum Fate {
     Held,
 }
 
-/// The application at a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Its process, 0 if that is of a namespace that the switch does not see; none: no application
     /// is attached.
     pub pid: Option<i32>,
-    /// How often one has attached.
     pub attachments: u64,
-    /// Frames that wait for it.
     pub waiting_frames: usize,
     /// Their bytes.
     pub waiting_bytes: u64,
-    /// The most that have waited.
     pub peak_bytes: u64,
     /// The bytes that may wait.
     pub memory: u64,
@@ -102,7 +95,6 @@ pub struct Reading {
     pub flows: usize,
     /// Flows to it that are asked to pause.
     pub told: usize,
-    /// How often one was.
     pub pauses: u64,
     /// How often one was asked to go on.
     pub resumes: u64,
@@ -116,12 +108,10 @@ struct Application {
     pid: i32,
     /// The frame that was read last: its flow and its buffer.
     reading: Option<(u32, u32)>,
-    /// Their ends are the application's.
     _socket: OwnedFd,
     _pidfd: Option<OwnedFd>,
 }
 
-/// An open port.
 pub struct Shared {
     settings: SharedSettings,
     listener: OwnedFd,
@@ -190,7 +180,6 @@ impl Shared {
         }
     }
 
-    /// Somebody wants to attach.
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(socket) = accept_with(&self.listener, flags) else { return };
@@ -370,17 +359,14 @@ impl Shared {
         let is_stuck = self.queue.is_empty() || !host.has_room();
         is_stuck && !link.has_news() && host.may_sleep()
     }
-    /// The switch is awake.
     pub fn awake(&self) {
         if let Some(application) = &self.application {
             application.host.awake();
         }
     }
-    /// Does the slow work.
     pub fn housekeeping(&mut self, now: Time) {
         self.queue.expire(now);
     }
-    /// The events so far.
     pub fn reading(&self) -> Reading {
         let (queue, counters) = (&self.queue, self.queue.counters());
         Reading {

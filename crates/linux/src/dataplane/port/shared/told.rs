@@ -14,27 +14,21 @@ use std::collections::BTreeSet;
 /// Applications that are notified together; those beyond are notified flow by flow.
 const SENDERS_MAX: usize = 4096;
 
-/// One notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// To whom.
     pub peer: u16,
-    /// What.
     pub what: What,
 }
 
-/// The kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The target is to pause: so much waits.
     Pause(Target, Bytes),
-    /// It may go on.
     Resume(Target),
     /// Data of a target has come that was asked to pause: so much waits.
     Arrived(FlowKey, Target, Bytes),
 }
 
-/// The notices of a port.
 #[derive(Debug, Default)]
 pub struct Tells {
     /// By switch: the applications that it sends to.
@@ -98,7 +92,6 @@ impl Tells {
             flows.map(|(peer, flow)| Told { peer, what: What::Resume(Target::Flow(flow)) }),
         );
     }
-    /// Forgets who may have gone.
     pub fn expire(&mut self) {
         self.senders.forget();
     }

@@ -5,10 +5,8 @@
 use super::link::{Origin, Ticket};
 use std::io::IoSlice;
 
-/// The frame.
 #[derive(Debug)]
 pub struct Waiting {
-    /// All of it.
     pub bytes: Vec<u8>,
     /// The tag that the application finds beside it.
     pub tag: u16,
@@ -21,7 +19,6 @@ impl Waiting {
         let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
         Waiting { bytes, tag, _ticket: origin.map(Ticket::of) }
     }
-    /// Nobody's.
     #[cfg(test)]
     pub fn of(bytes: Vec<u8>) -> Waiting {
         Waiting { bytes, tag: 0, _ticket: None }

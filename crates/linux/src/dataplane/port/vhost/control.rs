@@ -31,7 +31,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Why a guest ends that ends by itself.
 pub const GONE: &str = "it has gone";
 
-/// Answers the front end.
 struct Handler {
     device: Arc<Device>,
     /// Whether its user could end the switch anyway.

@@ -58,7 +58,6 @@ pub const FEATURES: u64 = CSUM
 /// One ring: the front end's settings of it, and the ring itself while it runs.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// Its entries.
     pub size: u16,
     /// Where its parts are for the front end.
     pub parts: Option<Parts>,
@@ -66,9 +65,7 @@ pub struct Queue {
     pub base: u16,
     /// Where the guest kicks: it has started the ring.
     pub kick: Option<Arc<File>>,
-    /// Where it is signalled.
     pub call: Option<Arc<File>>,
-    /// Whether frames may pass.
     pub is_enabled: bool,
     ring: Option<Ring>,
 }
@@ -76,9 +73,7 @@ pub struct Queue {
 /// The state that both threads see.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The guest's memory.
     pub memory: Option<Arc<Memory>>,
-    /// The rings.
     pub queues: [Queue; 2],
     /// Changes of what is to be waited for.
     pub version: u64,
@@ -88,12 +83,10 @@ pub struct State {
     scratch: Scratch,
 }
 
-/// A guest's device.
 #[derive(Debug)]
 pub struct Device {
     state: Mutex<State>,
     features: AtomicU64,
-    /// Signals the front end's changes.
     news: OwnedFd,
 }
 
@@ -151,7 +144,6 @@ fn format(features: u64) -> Format {
 }
 
 impl Device {
-    /// Of nobody yet.
     pub fn new() -> Result<Device, rustix::io::Errno> {
         use rustix::event::{EventfdFlags, eventfd};
         let news = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -165,7 +157,6 @@ impl Device {
     pub fn features(&self) -> u64 {
         self.features.load(Ordering::Relaxed)
     }
-    /// It agrees to these.
     pub fn agree(&self, features: u64) {
         self.features.store(features, Ordering::Relaxed);
     }
@@ -200,7 +191,6 @@ impl Device {
         self.tell();
     }
 
-    /// Takes the guest's next frame.
     #[inline]
     pub fn take(&self, frame: &mut [u8]) -> Taken {
         let state = &mut *self.lock();
@@ -274,7 +264,6 @@ impl Device {
             }
         }
     }
-    /// The switch looks by itself.
     pub fn awake(&self) {
         if let Some(ring) = self.lock().running(FROM_GUEST) {
             ring.disarm();
@@ -285,7 +274,6 @@ impl Device {
         let state = &mut *self.lock();
         state.running(TO_GUEST).is_some() && state.running(FROM_GUEST).is_some()
     }
-    /// Whether it merges buffers.
     pub fn is_mergeable(&self) -> bool {
         self.features() & MRG_RXBUF != 0
     }

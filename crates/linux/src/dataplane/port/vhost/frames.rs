@@ -32,14 +32,12 @@ pub enum Taken {
     Frame(usize, Offload),
     /// A chain that holds none.
     Bad,
-    /// Nothing for now.
     Nothing,
 }
 
 /// The outcome of a frame for a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// The guest has it.
     Done,
     /// There are not enough buffers for now.
     Full,

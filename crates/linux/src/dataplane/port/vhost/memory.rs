@@ -17,7 +17,6 @@ use vm_memory::{
 /// Regions of a guest at most.
 const REGIONS_MAX: usize = 64;
 
-/// All of a guest's memory.
 #[derive(Debug)]
 pub struct Memory {
     regions: GuestRegionCollection<GuestRegionMmap>,
@@ -112,7 +111,6 @@ impl Memory {
         Some(Area { region, start, length })
     }
 
-    /// Copies out of it.
     #[inline]
     pub fn read(&self, at: GuestAddress, into: &mut [u8]) -> Option<()> {
         if let Some(region) = self.regions.find_region(at)
@@ -123,7 +121,6 @@ impl Memory {
         // It may lie across the border of two regions.
         self.regions.read_slice(into, at).ok()
     }
-    /// Copies into it.
     #[inline]
     pub fn write(&self, at: GuestAddress, bytes: &[u8]) -> Option<()> {
         if let Some(region) = self.regions.find_region(at)
@@ -140,22 +137,18 @@ impl Area {
     fn place(&self, at: u64, length: u64) -> Option<MemoryRegionAddress> {
         (at + length <= self.length).then_some(MemoryRegionAddress(self.start + at))
     }
-    /// A number of it.
     #[inline]
     pub fn load(&self, at: u64, order: Ordering) -> Option<u16> {
         self.region.load::<u16>(self.place(at, 2)?, order).ok().map(u16::from_le)
     }
-    /// Writes a number.
     #[inline]
     pub fn store(&self, at: u64, value: u16, order: Ordering) -> Option<()> {
         self.region.store(value.to_le(), self.place(at, 2)?, order).ok()
     }
-    /// Copies out of it.
     #[inline]
     pub fn read(&self, at: u64, into: &mut [u8]) -> Option<()> {
         self.region.read_slice(into, self.place(at, into.len() as u64)?).ok()
     }
-    /// Copies into it.
     #[inline]
     pub fn write(&self, at: u64, bytes: &[u8]) -> Option<()> {
         self.region.write_slice(bytes, self.place(at, bytes.len() as u64)?).ok()

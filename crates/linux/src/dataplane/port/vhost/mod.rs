@@ -49,13 +49,11 @@ const KICK: u64 = 3;
 /// The settings of a port of a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VhostSettings {
-    /// Where front ends attach.
     pub socket: PathBuf,
     /// The user who may, beside the switch's own.
     pub uid: Option<u32>,
 }
 
-/// The guest at a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The front end's process, 0 if that is of a namespace that the switch does not see; none:
@@ -63,15 +61,12 @@ pub struct Reading {
     pub pid: Option<i32>,
     /// Whether the guest's driver is up: frames can pass both ways.
     pub is_up: bool,
-    /// Whether the guest takes super-segments.
     pub super_segments: bool,
     /// Whether a frame may be in several of its buffers.
     pub mergeable: bool,
-    /// How often one has attached.
     pub attachments: u64,
     /// How often one was rejected for an impossible ring or message.
     pub broken: u64,
-    /// Frames that wait for it.
     pub waiting_frames: u64,
     /// Their bytes.
     pub waiting_bytes: u64,
@@ -96,7 +91,6 @@ struct Guest {
     stream: UnixStream,
 }
 
-/// An open port.
 pub struct Vhost {
     settings: VhostSettings,
     listener: OwnedFd,
@@ -213,7 +207,6 @@ impl Vhost {
         }
     }
 
-    /// Somebody wants to attach.
     fn accept(&mut self) {
         let Ok(stream) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
         let Some(peer) = socket::credentials(&stream) else { return };
@@ -238,12 +231,10 @@ impl Vhost {
         }
     }
 
-    /// Sends the guest away.
     pub fn detach(&mut self) {
         self.guest = None;
     }
 
-    /// Reads the guest's next frame.
     #[inline]
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let Some(guest) = &self.guest else { return Received::Nothing };
@@ -283,7 +274,6 @@ impl Vhost {
     pub fn may_sleep(&self) -> bool {
         self.guest.as_ref().is_none_or(|guest| guest.device.may_sleep())
     }
-    /// The switch is awake.
     pub fn awake(&self) {
         if let Some(guest) = &self.guest {
             guest.device.awake();

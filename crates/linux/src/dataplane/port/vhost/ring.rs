@@ -33,18 +33,14 @@ pub struct Broken;
 /// Where a ring's parts lie, in the guest's physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// The table of descriptors.
     pub descriptors: u64,
     /// The ring of chains that the guest makes available.
     pub available: u64,
-    /// The ring of used chains.
     pub used: u64,
 }
 
-/// A buffer of the guest's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where it begins.
     pub at: GuestAddress,
     /// How many bytes.
     pub length: u32,
@@ -61,7 +57,6 @@ pub struct Chain {
     pub is_whole: bool,
 }
 
-/// A ring that runs.
 #[derive(Debug)]
 pub struct Ring {
     size: u16,
@@ -72,7 +67,6 @@ pub struct Ring {
     next: u16,
     /// Up to where entries are known to be available.
     seen: u16,
-    /// How many were given back.
     given: u16,
     /// Noted and not shown yet, by [`Ring::defer`].
     deferred: u16,
@@ -127,11 +121,9 @@ impl Ring {
         Some(ring)
     }
 
-    /// The entry that comes next.
     pub fn next(&self) -> u16 {
         self.next
     }
-    /// Its entries.
     pub fn size(&self) -> u16 {
         self.size
     }

@@ -81,7 +81,6 @@ impl Bench {
         let (shim, buffers) = (Shim::new(&params), Buffers::new(1));
         Bench { shim, now: Time::from_ms(1), version: Version::V4, buffers }
     }
-    /// With an open connection.
     pub fn open(style: Style) -> Bench {
         let mut bench = Bench::new(ShimParams::default());
         bench.handshake(&style);
@@ -151,7 +150,6 @@ impl Bench {
     pub fn due(&mut self) -> Vec<Seg> {
         self.due_at(self.now + Time::from_ms(1))
     }
-    /// Why flows are not tracked.
     pub fn untracked(&self) -> Vec<Reason> {
         let counts = &self.shim.counters().untracked;
         let count = |reason: &Reason| counts.get(reason.name()).map_or(0, |count| *count as usize);

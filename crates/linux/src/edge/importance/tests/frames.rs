@@ -4,14 +4,12 @@ use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Version, parse};
 use crate::edge::importance::{checks, options};
 
-/// Options that a connection negotiates.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub version: Version,
     pub stamps: bool,
     pub sack: bool,
     pub scale: Option<u8>,
-    /// The data's ECN field.
     pub ecn: u8,
     /// The initial sequence numbers of either end.
     pub isn: [u32; 2],
@@ -26,7 +24,6 @@ pub const PLAIN: Style = Style {
     isn: [5000, 90_000],
 };
 
-/// One TCP segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seg {
     pub seq: u32,
@@ -38,7 +35,6 @@ pub struct Seg {
     /// Further options, as bytes.
     pub extra: Vec<u8>,
     pub payload: Vec<u8>,
-    /// DSCP and ECN.
     pub class: u8,
 }
 
@@ -62,7 +58,6 @@ fn fold(mut sum: u32) -> u16 {
     !(sum as u16)
 }
 
-/// The options of a SYN.
 pub fn syn_options(style: &Style) -> Vec<u8> {
     let mut list = vec![2, 4, 5, 180];
     if style.sack {

@@ -23,7 +23,6 @@ fn near(first: u32, reference: u64, seq: u32) -> u64 {
     reference.checked_add_signed(distance.into()).expect("within the stream")
 }
 
-/// The sending end.
 pub struct Sender {
     style: Style,
     size: u64,
@@ -31,13 +30,11 @@ pub struct Sender {
     pub written: u64,
     pub una: u64,
     nxt: u64,
-    /// It is open.
     open: bool,
     edge: u64,
     cwnd: u64,
     ssthresh: u64,
     scores: Ranges,
-    /// Sent again in this recovery.
     again: Ranges,
     recover: Option<u64>,
     /// All below was lost, by a timeout.
@@ -227,7 +224,6 @@ impl Sender {
         self.again = Ranges::default();
         self.send(now, out);
     }
-    /// The application has written more.
     pub fn write(&mut self, now: Time, written: u64, out: &mut Vec<Seg>) {
         self.written = written.min(self.size);
         self.send(now, out);
@@ -238,7 +234,6 @@ fn stamp(now: Time) -> u32 {
     (now.as_ps() / 1_000_000) as u32
 }
 
-/// The receiving end.
 pub struct Receiver {
     style: Style,
     size: u64,

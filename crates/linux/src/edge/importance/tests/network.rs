@@ -36,7 +36,6 @@ enum Event {
     Write(u64),
 }
 
-/// The setup of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub style: Style,
@@ -73,7 +72,6 @@ impl Setup {
     }
 }
 
-/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub done: bool,

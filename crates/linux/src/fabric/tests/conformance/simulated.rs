@@ -13,7 +13,6 @@ use millpond_scenario::topology::End;
 use millpond_sim::build::build;
 use std::collections::BTreeMap;
 
-/// Hosts.
 const HOSTS: u32 = 8;
 
 /// Two leaves of four hosts, and two spines. The fabric's links differ in length by odd amounts, so
@@ -57,7 +56,6 @@ const REST: &str = r#"
     load = 0.5
 "#;
 
-/// One run.
 #[derive(Clone)]
 pub struct Trace {
     pub plan: Plan,
@@ -65,11 +63,9 @@ pub struct Trace {
     pub packets: Vec<PacketRecord>,
     pub pauses: Vec<PauseRecord>,
     pub counted: Counted,
-    /// When the run ended.
     pub end: Time,
 }
 
-/// Runs the scenario.
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     let (plan, records, outcome) = record(&scenario(), seed, set, false);
     let (marked, deflected) = (outcome.marked, outcome.deflected);
@@ -97,7 +93,6 @@ pub fn runs(count: usize, set: &[(&str, &str)]) -> Vec<Trace> {
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival {
     Packet(Packet),
-    /// Priority and quanta.
     Pause(u8, u16),
 }
 

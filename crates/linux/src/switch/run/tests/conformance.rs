@@ -48,7 +48,6 @@ use millpond_core::edge::gro::{Cause, Counters};
 use simulated::{HOSTS, Trace, cell, simulate, with_cell};
 use std::collections::BTreeMap;
 
-/// A segment that went up.
 #[derive(Clone, Debug, PartialEq)]
 struct Verdict {
     at: Time,

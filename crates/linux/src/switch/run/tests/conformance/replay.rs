@@ -36,7 +36,6 @@ fn byte(flow: u32, seq: u32) -> u8 {
     (seq ^ seq >> 8 ^ seq >> 16).wrapping_add(flow) as u8
 }
 
-/// The payload of a segment.
 fn payload(flow: u32, seq: u32, bytes: u32) -> impl Iterator<Item = u8> {
     (0..bytes).map(move |i| byte(flow, seq.wrapping_add(i)))
 }
@@ -96,7 +95,6 @@ fn plug(switch: &mut Switch, file: OwnedFd) {
 
 /// The actions of a receiving half.
 pub struct Received {
-    /// The segments that went up.
     pub verdicts: Vec<Verdict>,
     /// The counts, after each poll of the trace.
     pub counted: Vec<gro::Counters>,

@@ -12,7 +12,6 @@ use millpond_sim::PollRecord;
 use millpond_sim::labels::LabelPlan;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Hosts.
 pub const HOSTS: u32 = 6;
 /// Spines, and so paths between hosts of different leaves.
 const SPINES: u32 = 4;
@@ -92,28 +91,22 @@ pub struct Sent {
     /// IP and TCP headers of each packet.
     pub headers: u32,
     pub flags: u8,
-    /// Labels in the list.
     pub paths: u16,
     /// The edge's stamp: the label's place in the list of labels, and of data the flowcell.
     pub place: u16,
     pub flowcell: u16,
 }
 
-/// One run.
 #[derive(Clone)]
 pub struct Trace {
     pub plan: Plan,
-    /// The polls of receive queues.
     pub polls: Vec<PollRecord>,
     /// The segments that hosts sent, each host's in order.
     pub sent: Vec<Sent>,
-    /// When the run ended.
     pub end: Time,
-    /// Segments sent again.
     pub retransmitted: u64,
 }
 
-/// Runs the scenario.
 pub fn simulate(seed: u64, set: &[(&str, &str)]) -> Trace {
     let (plan, records, outcome) = record(&scenario(), seed, set, true);
     let is_kept = |flow: &FlowRecord| flow.class > 0 || flow.finish.is_none();
@@ -231,7 +224,6 @@ impl Trace {
             .collect::<BTreeSet<_>>()
             .len()
     }
-    /// The counts of all queues.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for host in 0..HOSTS {

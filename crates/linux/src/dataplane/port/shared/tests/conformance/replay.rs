@@ -32,10 +32,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u16 = 1000;
 /// Packets that the simulator's switch takes in a round.
 const BATCH: usize = 32;
-/// Where a frame's number stands.
 const NUMBER: usize = 42;
 
-/// Where the senders are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behind {
     /// At other switches, which the overlay notifies.
@@ -44,7 +42,6 @@ pub enum Behind {
     Applications,
 }
 
-/// The outcome of a trace.
 #[derive(Default)]
 pub struct Replayed {
     pub after: Vec<After>,
@@ -97,7 +94,6 @@ struct Rig<'a> {
     hand: VecDeque<u32>,
     /// Frames that the simulator's receive ring holds.
     ring: VecDeque<u32>,
-    /// By sender.
     ours: Vec<Talk>,
     theirs: Vec<Talk>,
     links: Vec<Arc<Link>>,

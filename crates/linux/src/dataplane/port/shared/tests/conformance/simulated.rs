@@ -26,7 +26,6 @@ pub fn sender(flow: u32) -> HostId {
     1 + flow % SENDERS
 }
 
-/// The requests of a host.
 #[derive(Default)]
 struct Wire {
     packets: Packets,
@@ -83,7 +82,6 @@ impl HostWire for Wire {
     }
 }
 
-/// All flows are the application's.
 struct Connections;
 
 impl Flows for Connections {
@@ -98,7 +96,6 @@ impl Flows for Connections {
     }
 }
 
-/// A host and its driver.
 struct End {
     host: Host,
     wire: Wire,
@@ -169,7 +166,6 @@ impl End {
     }
 }
 
-/// All hosts, the receiver first.
 struct World {
     ends: Vec<End>,
     trace: Trace,
