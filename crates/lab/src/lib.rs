@@ -2,7 +2,7 @@
 //! switch nodes in one user-space process.
 //!
 //! ```text
-//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, rank, label, hold ─ NIC ──► Fabric: switches, links
+//!  socket ─ kernel TCP ─ TAP ──► host: cut, mark, rank, label, hold ─ NIC ──► Fabric, switches
 //!  socket ─ kernel TCP ─ TAP ◄── host: virtual switch, mark, receive offload, order ◄──┘
 //! ```
 //!
