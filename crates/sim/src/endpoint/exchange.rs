@@ -63,24 +63,21 @@ impl Form {
         matches!(self, Form::Stream)
     }
 
-    /// A first packet that is a stream's, in this form. By value: a stream's stays in registers.
-    #[inline(never)]
-    pub fn write(self, mut packet: Packet, slot: u32) -> Packet {
+    /// Writes it on the first packet, which is a stream's so far.
+    pub fn write(&self, packet: &mut Packet, slot: u32) {
         match self {
             Form::Stream => {}
             Form::Rdma(asks) => {
                 packet.body = Body::RdmaData { seq: packet.seq(), slot, flowcell: 0 };
                 packet.flags |= if asks.acknowledgement { flags::ASKS } else { 0 };
             }
-            Form::Homa(piece) => piece.write(&mut packet, slot),
-            Form::Uet(piece) => piece.write(&mut packet, slot),
+            Form::Homa(piece) => piece.write(packet, slot),
+            Form::Uet(piece) => piece.write(packet, slot),
         }
-        packet
     }
 
     /// How its segment is cut, of which a stream's is cut so.
-    #[inline(never)]
-    pub fn cut(self, stream: Cut) -> Cut {
+    pub fn cut(&self, stream: Cut) -> Cut {
         match self {
             Form::Stream | Form::Homa(_) => stream,
             Form::Rdma(asks) => Cut { header: stream.header + u32::from(asks.beyond), ..stream },

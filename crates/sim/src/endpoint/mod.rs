@@ -294,10 +294,15 @@ impl Sender {
         }
     }
 
+    /// The family's answer to [`Endpoint::poll_send`].
+    #[inline(always)] // called from two places, of which one is the per-packet path
+    pub fn poll_send(&mut self, now: Time, most: u32, cfg: &Config) -> Option<Outgoing> {
+        each!(self, end, (cfg) => end.poll_send(now, most, cfg))
+    }
+
     questions! {
         fn write(&mut self, now: Time, bytes: u64;);
         fn write_next(&mut self, now: Time, bytes: u64;);
-        fn poll_send(&mut self, now: Time, most: u32; cfg) -> Option<Outgoing>;
         fn would_send(&self; cfg) -> bool;
         fn beside(&mut self, now: Time, slot: u32; cfg) -> Option<Beside>;
         fn urgency(&mut self, now: Time; cfg) -> Option<u64>;

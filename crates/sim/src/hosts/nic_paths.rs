@@ -115,9 +115,16 @@ pub(super) fn leaves_by(
     host
 }
 
+/// Asks for a call when one of the full NICs of a connection's subflows has room.
+pub(super) fn wake_split(now: Time, it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
+    let Some(paths) = it.paths.as_deref_mut() else { return };
+    let (_, full) = paths.room(now, shared.segment_max);
+    wake(it, full, &shared.transport, fabric);
+}
+
 /// Asks for calls when segments have left the NICs of these paths, if the subflows have anything to
 /// send.
-pub(super) fn wake(it: &mut Sending, full: u64, cfg: &Config, fabric: &mut Fabric) {
+fn wake(it: &mut Sending, full: u64, cfg: &Config, fabric: &mut Fabric) {
     let (wants, call) = (it.sender.would_send(cfg), Call::Room(it.opening.flow));
     let Some(NicPaths { all, queues }) = it.paths.as_deref_mut() else { return };
     for path in (0..64).zip(&*all).filter(|(at, _)| full >> at & 1 == 1).map(|(_, path)| path) {
@@ -175,7 +182,7 @@ impl Hosts {
         let Some(egress) = &mut it.egress else { return };
         egress.queue.leaves(nic, at);
         if egress.queue.is_wanted {
-            sending::wake_when_room(at, it, &self.shared, fabric);
+            sending::wake_when_room(it, &self.shared, fabric);
         }
     }
 

@@ -4,7 +4,7 @@
 //! than its deadline.
 
 use super::*;
-use millpond_core::host::Segment;
+use millpond_core::host::{Conditions, Segment};
 
 impl Sending {
     /// The key of its timer's events.
@@ -34,21 +34,21 @@ impl Hosts {
                 Some(egress) => match egress.queue.room(now, shared.segment_max) {
                     Some(room) => room,
                     None => {
-                        wake_when_room(now, sending, shared, fabric);
+                        wake_when_room(sending, shared, fabric);
                         break;
                     }
                 },
             };
             let Some(out) = sending.sender.poll_send(now, room, &shared.transport) else { break };
-            let segment = Segment { first: first_packet(now, slot, sending, &out), len: out.len };
+            if !out.form.is_stream() {
+                self.hand_down(now, slot, Conditions::default(), out, None, fabric);
+                continue;
+            }
+            let segment = Segment { first: stream_packet(now, slot, sending, &out), len: out.len };
             let (node, mut link) = at_host!(self, sending.host, fabric);
             link.mapping = out.mapping.map(|mapping| (mapping, out.seq));
-            let mut cut = shared.cut();
-            if !out.form.is_stream() {
-                (link.collects, cut) = (out.collects_telemetry(), shared.cut_of(&out));
-            }
             let queue = sending.egress.as_deref_mut().map(|egress| &mut egress.queue);
-            node.send(now, queue, segment, cut, &mut link);
+            node.send(now, queue, segment, shared.cut(), &mut link);
             self.note_departures(fabric);
         }
         if self.keep_timer(slot, fabric) {
@@ -98,8 +98,15 @@ impl Hosts {
 }
 
 /// The first packet of a segment, without its sizes.
-#[inline(always)]
 pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Outgoing) -> Packet {
+    let mut packet = stream_packet(now, slot, it, segment);
+    segment.form.write(&mut packet, slot);
+    packet
+}
+
+/// The same of a stream's segment.
+#[inline(always)]
+fn stream_packet(now: Time, slot: u32, it: &mut Sending, segment: &Outgoing) -> Packet {
     if segment.len > 0 && it.first_sent.is_none() {
         it.first_sent = Some(now);
     }
@@ -111,16 +118,12 @@ pub(super) fn first_packet(now: Time, slot: u32, it: &mut Sending, segment: &Out
     let mut packet = Way::of_sender(it).by(segment.mapping).packet(body, now, 0, class);
     packet.flags = (if segment.retransmission { flags::RETRANSMISSION } else { 0 })
         | (if segment.cwr { flags::CWR } else { 0 });
-    if segment.form.is_stream() { packet } else { segment.form.write(packet, slot) }
+    packet
 }
 
-/// Asks for a call when the flow's first segment has left its NIC, or one of its NICs, if the flow
-/// has anything to send.
-pub(super) fn wake_when_room(now: Time, it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
-    if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
-        let (_, full) = paths.room(now, shared.segment_max);
-        return nic_paths::wake(it, full, &shared.transport, fabric);
-    }
+/// Asks for a call when the flow's first segment has left its NIC, if the flow has anything to
+/// send.
+pub(super) fn wake_when_room(it: &mut Sending, shared: &Shared, fabric: &mut Fabric) {
     let Some(egress) = &mut it.egress else { return };
     if let Some(at) = egress.queue.wake(it.sender.would_send(&shared.transport)) {
         fabric.call(at, it.host, HostEvent::Call(Call::Room(it.opening.flow)));

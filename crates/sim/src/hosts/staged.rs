@@ -14,7 +14,7 @@
 //! Invariant: a connection that is marked has an important packet in flight, or its echo, while
 //! anything of it is unacknowledged.
 
-use super::nic_paths::leaves_by;
+use super::nic_paths::{leaves_by, wake_split};
 use super::sending::{first_packet, wake_when_room};
 use super::*;
 use crate::endpoint::uet::entropy;
@@ -131,7 +131,10 @@ impl Hosts {
             _ => sending.egress.as_mut()?.queue.room(now, most),
         };
         if room.is_none() {
-            wake_when_room(now, sending, &self.shared, fabric);
+            match stages.is_split {
+                true => wake_split(now, sending, &self.shared, fabric),
+                false => wake_when_room(sending, &self.shared, fabric),
+            }
         }
         room
     }
@@ -170,7 +173,7 @@ impl Hosts {
         }
         let Some(mut out) = sending.sender.poll_send(now, room, &shared.transport) else {
             if stages.is_split {
-                wake_when_room(now, sending, shared, fabric);
+                wake_split(now, sending, shared, fabric);
             }
             return false;
         };
@@ -182,7 +185,8 @@ impl Hosts {
     }
 
     /// A segment of a connection goes through the stages to its NIC.
-    fn hand_down(
+    #[inline(never)]
+    pub(super) fn hand_down(
         &mut self,
         now: Time,
         slot: u32,

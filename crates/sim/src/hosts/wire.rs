@@ -258,6 +258,8 @@ impl Hosts {
     /// An event of a host is due.
     pub fn on_event(&mut self, now: Time, host: u32, event: HostEvent, fabric: &mut Fabric) {
         match event {
+            HostEvent::Call(Call::Room(flow)) => self.on_nic_room(now, flow, fabric),
+            HostEvent::Call(Call::Ready) => self.on_nic_ready(now, host, fabric),
             HostEvent::Call(call) => self.on_call(now, host, call, fabric),
             HostEvent::RoomForMessages => self.on_room_for_messages(now, host, fabric),
             HostEvent::Pull => self.on_pull(now, host, fabric),
@@ -271,12 +273,8 @@ impl Hosts {
     }
 
     /// A stage of a host's node asked to be called now.
+    #[inline(never)]
     fn on_call(&mut self, now: Time, host: u32, call: Call, fabric: &mut Fabric) {
-        match call {
-            Call::Room(flow) => return self.on_nic_room(now, flow, fabric),
-            Call::Ready => return self.on_nic_ready(now, host, fabric),
-            _ => {}
-        }
         let mut ends = Ends { host, senders: &self.senders, receivers: &mut self.receivers };
         let (node, mut link) = at_host!(self, host, fabric);
         let has_news = node.on_call(now, call, &mut ends, &mut link);

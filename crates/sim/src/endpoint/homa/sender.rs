@@ -263,6 +263,7 @@ impl Endpoint for Sender {
         self.write(now, bytes);
     }
 
+    #[inline(never)]
     fn poll_send(&mut self, now: Time, _: u32, cfg: &[Config]) -> Option<Outgoing> {
         let piece = self.next(now, cfg)?;
         let form = Form::Homa(piece);

@@ -544,6 +544,7 @@ impl Endpoint for Sender {
         }
     }
 
+    #[inline(never)]
     fn poll_send(&mut self, now: Time, _: u32, cfg: &[Config]) -> Option<Outgoing> {
         let piece = self.next(now, self.senders, cfg)?;
         let segment = Outgoing::new(0, piece.len.into(), Ecn::Ect);
