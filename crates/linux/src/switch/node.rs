@@ -391,7 +391,7 @@ impl Node {
     ) -> Result<(), Drop> {
         let pieces = [IoSlice::new(frame.bytes(buffers))];
         let outgoing = Outgoing::of(*view, frame.offload, &pieces);
-        let (mut reached, mut failed) = self.to_ports(now, Some(from), &outgoing);
+        let (mut reached, mut failed) = self.flood_ports(now, Some(from), &outgoing);
         match remote.transmit(now, buffers, frame, view, None) {
             Ok(_) => reached = true,
             Err(Drop::Nowhere) => {}
@@ -405,7 +405,7 @@ impl Node {
 
     /// To all ports of its VLAN but the one that it came from. Whether one took it, and the last
     /// reason of one that did not.
-    fn to_ports(
+    fn flood_ports(
         &mut self,
         now: Time,
         from: Option<usize>,
@@ -481,7 +481,7 @@ impl Node {
             // It is behind a peer, and the sender should have known: split horizon.
             Some(Place::Peer(_)) => Err(Drop::SamePort),
             None => {
-                let (reached, failed) = self.to_ports(now, None, frame);
+                let (reached, failed) = self.flood_ports(now, None, frame);
                 if reached { Ok(()) } else { Err(failed.unwrap_or(Drop::Nowhere)) }
             }
         }
