@@ -64,10 +64,10 @@ fn answer(args: &NewArgs) -> Result<Answers, Failure> {
     let traffic = given("traffic", &args.traffic, read_traffic)?;
     let rate = asking.or_ask(rate, &rate_question(), answers::rate)?;
     let transport = asking.or_ask(transport, &transport_question(), answers::transport)?;
-    let read_mechanisms = |text: &str| mechanisms::chosen(text, &topology, &transport);
+    let read_mechanisms = |text: &str| mechanisms::chosen(text, &topology, transport);
     let mechanisms = given("mechanisms", &args.mechanisms, read_mechanisms)?;
     let traffic = asking.or_ask(traffic, &traffic_question(), read_traffic)?;
-    let question = mechanism_question(&topology, &transport);
+    let question = mechanism_question(&topology, transport);
     let mechanisms = asking.or_ask(mechanisms, &question, read_mechanisms)?;
     Ok(Answers { topology, rate, transport, traffic, mechanisms })
 }
