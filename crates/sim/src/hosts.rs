@@ -17,6 +17,7 @@ mod answering;
 mod counting;
 mod ending;
 mod holding;
+mod homa;
 mod making;
 mod moving;
 mod nic_paths;
@@ -24,6 +25,7 @@ mod opening;
 mod pulling;
 mod rank_connections;
 mod ranks;
+mod rdma;
 mod receiving;
 mod sampling;
 mod scheduling;
@@ -31,11 +33,11 @@ mod sending;
 mod staged;
 mod standing;
 mod timer;
+mod uet;
 mod waiting;
-pub(crate) mod wire;
+mod wire;
 
-use crate::endpoint::homa::Messages;
-use crate::endpoint::uet::{NicSenders, Pacer};
+use crate::endpoint::uet::Pacer;
 use crate::endpoint::{AckIn, AckOut, Arrived, DataIn, Incoming, Outgoing, Receiver, Sender};
 use crate::event::{Due, HostEvent, Key};
 use crate::fabric::Fabric;
@@ -43,6 +45,7 @@ use crate::mail::{Note, Opening, Role};
 use crate::shared::Shared;
 use crate::slab::Slab;
 use answering::{Answer, Handshake};
+use homa::Messages;
 pub(crate) use making::Way;
 use millpond_core::host::{
     self, Call, CoreCounts, Egress, Ingress, LimitCounts, MarkingCounters, Round,
@@ -62,6 +65,7 @@ pub use standing::OpenFlow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use timer::Timer;
+use uet::NicSenders;
 pub use waiting::Waiting;
 pub use wire::PollRecord;
 use wire::{Departed, at_host};
@@ -263,8 +267,8 @@ impl Hosts {
             messages: Messages::of_hosts(&shared, hosts.len()),
             beside: [0; Kind::ALL.len()],
             aborted: 0,
-            pacers: crate::endpoint::uet::of_hosts(&shared, hosts.len()),
-            nic_senders: crate::endpoint::uet::of_hosts(&shared, hosts.len()),
+            pacers: uet::of_hosts(&shared, hosts.len()),
+            nic_senders: uet::of_hosts(&shared, hosts.len()),
             shared,
             hosts,
             senders: Slab::default(),

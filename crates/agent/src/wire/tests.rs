@@ -110,7 +110,8 @@ proptest! {
         let mut rest = &bytes[..];
         prop_assert_eq!(read(&mut rest), Ok(Some(report)));
         prop_assert!(rest.is_empty());
-        for cut in 1..bytes.len() {
+        // One zero may be padding.
+        for cut in 2..bytes.len() {
             prop_assert!(read::<Report>(&mut &bytes[..cut]).is_err());
         }
     }

@@ -1,6 +1,5 @@
 //! The answers that `millpond new` takes: their forms, their limits and the nearest valid names.
 
-use super::mechanisms::Mechanism;
 use millpond_core::units::{Bytes, Rate};
 use millpond_scenario::cdf::BUILTIN;
 use millpond_scenario::nearest;
@@ -14,6 +13,43 @@ const HOSTS_MAX: u32 = 1024;
 const RANKS_MAX: u32 = 32;
 /// Bytes that a run carries, about.
 const VOLUME: u64 = 300_000_000;
+
+/// A mechanism, which becomes a variant.
+#[derive(Debug, Deserialize)]
+pub struct Mechanism {
+    /// Of the variant, and of the answer.
+    pub name: String,
+    pub about: String,
+    /// The families of transports that it fits.
+    pub families: Vec<Family>,
+    /// The networks that it fits; none: all.
+    pub network: Option<Network>,
+    /// The keys that the variant sets.
+    pub set: Vec<(String, String)>,
+    /// The part that the plain network must have for a comparison with the mechanism.
+    pub needs: Option<Needs>,
+}
+
+/// Where a mechanism has something to decide.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    OneNic,
+    Paths,
+    LeafSpine,
+}
+
+/// A part of the plain network.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// A bandwidth limit by a token bucket.
+    Limit,
+    /// Virtual switches that drop, and an application slower than its link.
+    Application,
+    /// Receive offload as the kernel has it.
+    Offload,
+}
 
 #[derive(Deserialize)]
 struct Offers {

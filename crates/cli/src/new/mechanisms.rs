@@ -1,44 +1,6 @@
 //! The mechanisms that `millpond new` offers, where they fit, and what a variant sets for them.
 
-use super::answers::{Family, Topology, Transport, mechanisms, transports, unknown};
-use serde::Deserialize;
-
-/// A mechanism, which becomes a variant.
-#[derive(Debug, Deserialize)]
-pub struct Mechanism {
-    /// Of the variant, and of the answer.
-    pub name: String,
-    pub about: String,
-    /// The families of transports that it fits.
-    families: Vec<Family>,
-    /// The networks that it fits; none: all.
-    network: Option<Network>,
-    /// The keys that the variant sets.
-    pub set: Vec<(String, String)>,
-    /// The part that the plain network must have for a comparison with the mechanism.
-    pub needs: Option<Needs>,
-}
-
-/// Where a mechanism has something to decide.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-enum Network {
-    OneNic,
-    Paths,
-    LeafSpine,
-}
-
-/// A part of the plain network.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum Needs {
-    /// A bandwidth limit by a token bucket.
-    Limit,
-    /// Virtual switches that drop, and an application slower than its link.
-    Application,
-    /// Receive offload as the kernel has it.
-    Offload,
-}
+use super::answers::{Mechanism, Network, Topology, Transport, mechanisms, transports, unknown};
 
 impl Mechanism {
     /// Why it does not fit, if it does not.

@@ -4,8 +4,7 @@
 //! those behind a `!`. `{NAME}` is a value. Two spaces and a `#` begin a comment, which moves to
 //! the column of comments.
 
-use super::answers::{Family, Topology, Traffic, Transport, ranks};
-use super::mechanisms::{Mechanism, Needs};
+use super::answers::{Family, Mechanism, Needs, Topology, Traffic, Transport, ranks};
 use millpond_core::units::Rate;
 use std::fmt::Write as _;
 

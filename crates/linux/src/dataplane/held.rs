@@ -51,6 +51,12 @@ impl Held {
     }
 }
 
+impl AsRef<Packet> for Held {
+    fn as_ref(&self) -> &Packet {
+        &self.bytes
+    }
+}
+
 /// Cuts a super-segment into packets, as a NIC would on the way to a wire: switches decide of
 /// packets. Packets with payload refer to the frame's buffer. `parts` is empty before.
 pub fn cut(frame: &Frame, view: &View, buffers: &mut Buffers, parts: &mut Vec<Held>) {

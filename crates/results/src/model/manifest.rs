@@ -95,6 +95,7 @@ pub struct Manifest {
     pub version: String,
     /// The revision that the program was built from, with `-dirty-HASH` if its sources differed;
     /// `unknown` without a repository.
+    #[serde(default)]
     pub revision: String,
     /// The scenario as resolved, in TOML: running it again gives the same results.
     pub scenario: String,

@@ -35,13 +35,57 @@ pub(crate) mod uet;
 
 pub use ends::{Endpoint, Limited, Marked, Receives};
 pub use exchange::{
-    AckIn, AckOut, Arrived, Beside, Counters, DataIn, Form, Incoming, Outgoing, Standing,
+    AckIn, AckOut, Arrived, Beside, Counters, DataIn, Incoming, Outgoing, Standing,
 };
 use millpond_core::congestion::{Family, Quantity, TransportKind};
+use millpond_core::host::Cut;
 use millpond_core::importance::{ImportanceParams, Marker};
-use millpond_core::packet::{Body, Kind, Packet};
+use millpond_core::packet::{Body, Kind, Packet, flags};
 use millpond_core::{FlowId, Mapping, Rate, Time};
 use millpond_scenario::plan::Plan;
+
+/// The form of a segment's packets, and what a family has written on them beside the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Of a byte stream, and nothing beside.
+    Stream,
+    /// Of a queue pair.
+    Rdma(rdma::Request),
+    /// Of a message.
+    Homa(homa::Piece),
+    /// Of packets in any order.
+    Uet(uet::Piece),
+}
+
+impl Form {
+    /// Whether it is TCP's.
+    #[inline(always)]
+    pub fn is_stream(&self) -> bool {
+        matches!(self, Form::Stream)
+    }
+
+    /// Writes it on the first packet, which is a stream's so far.
+    pub fn write(&self, packet: &mut Packet, slot: u32) {
+        match self {
+            Form::Stream => {}
+            Form::Rdma(asks) => {
+                packet.body = Body::RdmaData { seq: packet.seq(), slot, flowcell: 0 };
+                packet.flags |= if asks.acknowledgement { flags::ASKS } else { 0 };
+            }
+            Form::Homa(piece) => piece.write(packet, slot),
+            Form::Uet(piece) => piece.write(packet, slot),
+        }
+    }
+
+    /// How its segment is cut, of which a stream's is cut so.
+    pub fn cut(&self, stream: Cut) -> Cut {
+        match self {
+            Form::Stream | Form::Homa(_) => stream,
+            Form::Rdma(asks) => Cut { header: stream.header + u32::from(asks.beyond), ..stream },
+            Form::Uet(piece) => piece.cut(stream),
+        }
+    }
+}
 
 /// A connection's sending end. TCP's lies in it, since that is most connections'.
 #[derive(Clone, Debug)]

@@ -3,7 +3,9 @@
 //! Invariant: a sum is kept in the machine's own byte order, which ones' complement allows, and is
 //! turned once, when it is written.
 
-use super::parse::{Layers, Version};
+use super::ip::Version;
+pub use super::ip::updated;
+use super::parse::Layers;
 
 /// A ones' complement sum of 16-bit words, not yet folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,12 +52,6 @@ pub fn set(bytes: &mut [u8], at: usize) {
     bytes[at..at + 2].fill(0);
     let sum = Sum::default().bytes(bytes).checksum();
     bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// The checksum of what had `checksum` before one of its words changed (RFC 1624, equation 3).
-#[inline]
-pub fn updated(checksum: u16, from: u16, to: u16) -> u16 {
-    Sum::default().word(!checksum).word(!from).word(to).checksum()
 }
 
 /// The sum over the pseudo-header of a transport segment of `length` bytes, header included (RFC

@@ -3,8 +3,14 @@
 //! Invariant: a write changes its field and the IPv4 header's checksum, and no other bit; a
 //! checksum stays as right or as wrong as it was.
 
-use super::checksum::updated;
-use super::parse::Version;
+/// Which Internet protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// Four.
+    V4,
+    /// Six.
+    V6,
+}
 
 /// An IP header that begins at a byte of a frame, and is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,4 +62,12 @@ impl Ip {
             header[self.at + at..self.at + at + 2].copy_from_slice(&word.to_be_bytes());
         }
     }
+}
+
+/// The checksum of what had `checksum` before one of its words changed (RFC 1624, equation 3).
+#[inline]
+pub fn updated(checksum: u16, from: u16, to: u16) -> u16 {
+    let sum = u32::from(!checksum) + u32::from(!from) + u32::from(to);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
 }

@@ -5,6 +5,7 @@
 
 use super::header::HEADER_MAX;
 use super::ip::Ip;
+pub use super::ip::Version;
 use super::tag::{self, Tag};
 use super::vlan;
 use std::fmt;
@@ -64,15 +65,6 @@ impl std::str::FromStr for Mac {
         }
         if count == 6 { Ok(Mac(bytes)) } else { Err("fewer than six bytes") }
     }
-}
-
-/// Which Internet protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// Four.
-    V4,
-    /// Six.
-    V6,
 }
 
 /// A transport that the edge knows.

@@ -17,7 +17,7 @@ use super::device::{ioctl, request};
 use super::route::Route;
 use super::{Error, Refusal, option};
 use crate::dataplane::buffers::Buffers;
-use crate::dataplane::held::Held;
+use crate::dataplane::packet::Packet;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use std::cell::Cell;
@@ -167,18 +167,19 @@ impl Udp {
     pub fn send(
         &self,
         header: &[u8],
-        frames: &[Held],
+        frames: &[impl AsRef<Packet>],
         buffers: &Buffers,
     ) -> (usize, Option<Refusal>) {
         let mut sent = 0;
         while sent < frames.len() {
-            let length = |frame: &Held| header.len() + frame.bytes.length();
+            let length = |frame| header.len() + AsRef::<Packet>::as_ref(frame).length();
             let (count, size) = run(frames[sent..].iter().map(length));
             let mut pieces = [IoSlice::new(&[]); 3 * DATAGRAMS_MAX];
             for (three, frame) in pieces.chunks_exact_mut(3).zip(&frames[sent..sent + count]) {
+                let packet = frame.as_ref();
                 three[0] = IoSlice::new(header);
-                three[1] = IoSlice::new(frame.bytes.header.bytes());
-                three[2] = IoSlice::new(frame.bytes.payload(buffers));
+                three[1] = IoSlice::new(packet.header.bytes());
+                three[2] = IoSlice::new(packet.payload(buffers));
             }
             match self.write(&pieces[..3 * count], (count > 1).then_some(size as u16)) {
                 Ok(()) => sent += count,
@@ -263,7 +264,7 @@ impl Udp {
 mod tests {
     use super::*;
     use crate::dataplane::frame::Header;
-    use crate::dataplane::packet::Packet;
+    use crate::dataplane::held::Held;
 
     impl Udp {
         /// Two that have each other as peer. Somebody else may draw a number between its choice and

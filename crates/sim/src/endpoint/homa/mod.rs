@@ -25,7 +25,6 @@
 //! Invariant: a byte is delivered once; a message that is not done has a timer at one end at least
 //! until it is given up.
 
-mod host;
 mod outbox;
 mod receiver;
 mod schedule;
@@ -33,17 +32,25 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use host::{COUNTED, Messages};
 pub use outbox::{NIC_PACKETS, Outbox};
 pub use receiver::Receiver;
 pub use schedule::Schedule;
 pub use sender::{Asked, Piece, Sender};
 
 use millpond_core::congestion::HomaParams;
-use millpond_core::packet::{PRIORITIES, homa};
+use millpond_core::packet::{Kind, PRIORITIES, homa};
 use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
 use millpond_scenario::plan::Plan;
+
+/// The kinds of packets that are counted, with the names of their counts.
+pub const COUNTED: &[(Kind, &str)] = &[
+    (Kind::Grant, "grants"),
+    (Kind::Resend, "resends"),
+    (Kind::Busy, "busy"),
+    (Kind::Ping, "pings"),
+    (Kind::Unknown, "unknown"),
+];
 
 /// The configuration that the messages of one transport share: the scenario's parameters, resolved
 /// to numbers.

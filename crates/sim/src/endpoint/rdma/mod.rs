@@ -15,7 +15,6 @@
 //! modelled: reads and atomics, the credits of end-to-end flow control, retry limits, and the
 //! setting up of queue pairs.
 
-mod host;
 mod receiver;
 mod sender;
 #[cfg(test)]

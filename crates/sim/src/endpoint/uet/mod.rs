@@ -22,26 +22,33 @@
 //! Invariant: every packet that was sent and is not acknowledged is in flight, or waits to be sent
 //! again, and while any is in flight the deadline is set.
 
-mod host;
 mod pacer;
 mod receiver;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use host::{COUNTED, NicSenders, of_hosts};
 pub use pacer::{Pacer, Pull};
 pub use receiver::Receiver;
 pub use sender::{Piece, Sender};
 
 use millpond_core::congestion::{NsccTerms, UetControl, UetParams};
 use millpond_core::edge::entropy::UetPathChoice;
+use millpond_core::packet::Kind;
 use millpond_core::packet::uet::HEADERS;
 use millpond_core::random::mix64;
 use millpond_core::switch::overflow::OverflowParams;
 use millpond_core::switch::site::Auto;
 use millpond_core::{Rate, Time};
 use millpond_scenario::plan::Plan;
+
+/// The kinds of packets that are counted, with the names of their counts.
+pub const COUNTED: &[(Kind, &str)] = &[
+    (Kind::UetAck, "acks"),
+    (Kind::UetNack, "nacks"),
+    (Kind::UetPull, "pulls"),
+    (Kind::UetProbe, "probes"),
+];
 
 /// The value that switches hash of a packet: its connection and its entropy value.
 pub fn entropy(hash: u32, value: u16) -> u32 {

@@ -7,23 +7,14 @@
 //! Invariant: after every event of a message its receiver's schedule has it exactly if it waits for
 //! grants.
 
-use super::{Asked, NIC_PACKETS, Outbox, Schedule};
+use super::{Hosts, Way, arm};
+use crate::endpoint::homa::{self, Asked, NIC_PACKETS, Outbox, Schedule};
 use crate::endpoint::{Beside, Receiver};
 use crate::fabric::Fabric;
-use crate::hosts::{Hosts, Way, arm};
 use crate::shared::Shared;
 use millpond_core::Time;
 use millpond_core::host::Egress;
-use millpond_core::packet::{Body, Kind, Packet};
-
-/// The kinds of packets that are counted, with the names of their counts.
-pub const COUNTED: &[(Kind, &str)] = &[
-    (Kind::Grant, "grants"),
-    (Kind::Resend, "resends"),
-    (Kind::Busy, "busy"),
-    (Kind::Ping, "pings"),
-    (Kind::Unknown, "unknown"),
-];
+use millpond_core::packet::{Body, Packet};
 
 /// The state that a host has beside its connections, where messages are sent.
 pub struct Messages {
@@ -48,7 +39,7 @@ impl Messages {
 }
 
 /// The message that comes in.
-fn message(receiver: &mut Receiver) -> Option<&mut super::Receiver> {
+fn message(receiver: &mut Receiver) -> Option<&mut homa::Receiver> {
     if let Receiver::Homa(end) = receiver { Some(end) } else { None }
 }
 

@@ -5,23 +5,15 @@
 //!
 //! Invariant: while a host has a connection to give credit to, it will be called.
 
-use super::Pull;
+use super::{Hosts, Way};
+use crate::endpoint::uet::Pull;
 use crate::endpoint::{Beside, Receiver};
 use crate::event::HostEvent;
 use crate::fabric::Fabric;
-use crate::hosts::{Hosts, Way};
 use crate::shared::Shared;
 use millpond_core::Time;
-use millpond_core::packet::{Body, Kind, Packet, flags};
+use millpond_core::packet::{Body, Packet, flags};
 use std::collections::VecDeque;
-
-/// The kinds of packets that are counted, with the names of their counts.
-pub const COUNTED: &[(Kind, &str)] = &[
-    (Kind::UetAck, "acks"),
-    (Kind::UetNack, "nacks"),
-    (Kind::UetPull, "pulls"),
-    (Kind::UetProbe, "probes"),
-];
 
 /// The state of credit of so many hosts, if receivers give any in this run.
 pub fn of_hosts<T: Default + Clone>(shared: &Shared, count: usize) -> Vec<T> {

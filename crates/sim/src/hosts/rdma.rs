@@ -2,10 +2,10 @@
 //!
 //! Invariant: an answer carries what the switches have written on the data that it answers.
 
+use super::wire::at_host;
+use super::{Host, Hosts, Way};
 use crate::endpoint::AckOut;
 use crate::fabric::Fabric;
-use crate::hosts::wire::at_host;
-use crate::hosts::{Host, Hosts, Way};
 use millpond_core::packet::{Body, Kind, Packet, Side, Telemetry, flags, rdma, telemetry};
 use millpond_core::{Ecn, Importance, Time, TrafficClass};
 
