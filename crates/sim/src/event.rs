@@ -62,6 +62,11 @@ impl Key {
         debug_assert!(source < 1 << 28);
         Key((class as u64) << 60 | (source as u64) << 32 | sequence as u64)
     }
+    /// Whether it is of a class.
+    #[inline]
+    pub fn is(self, class: Class) -> bool {
+        self.0 >> 60 == class as u64
+    }
     /// Its class.
     #[inline]
     pub fn class(self) -> Class {

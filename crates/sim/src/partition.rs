@@ -156,32 +156,31 @@ impl Partition {
         while let Some((now, key)) = self.fabric.events.pop_before(end) {
             self.now = now;
             served += 1;
-            match key.class() {
-                Class::Arrival => {
-                    let (mut to, id) = self.fabric.land(key.source());
-                    // One place that calls the nodes, so that they are compiled into this loop.
-                    if let Receiver::Failing(failing) = to {
-                        match self.fabric.land_failing(failing, id) {
-                            Some(receiver) => to = receiver,
-                            None => continue,
-                        }
-                    }
-                    match to {
-                        Receiver::Switch(switch, port) => {
-                            let node = &mut self.switches[switch as usize];
-                            let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
-                            node.switch.on_arrival(now, port, id, &mut ports);
-                        }
-                        Receiver::Host(host) => {
-                            if self.completes_telemetry {
-                                self.complete_telemetry(id);
-                            }
-                            self.hosts.on_arrival(now, host, id, &mut self.fabric)
-                        }
-                        Receiver::Failing(_) => unreachable!("a link ends at a node"),
+            if key.is(Class::Arrival) {
+                let (mut to, id) = self.fabric.land(key.source());
+                // One place that calls the nodes, so that they are compiled into this loop.
+                if let Receiver::Failing(failing) = to {
+                    match self.fabric.land_failing(failing, id) {
+                        Some(receiver) => to = receiver,
+                        None => continue,
                     }
                 }
-                Class::PortReady => match self.owners[key.source() as usize] {
+                match to {
+                    Receiver::Switch(switch, port) => {
+                        let node = &mut self.switches[switch as usize];
+                        let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
+                        node.switch.on_arrival(now, port, id, &mut ports);
+                    }
+                    Receiver::Host(host) => {
+                        if self.completes_telemetry {
+                            self.complete_telemetry(id);
+                        }
+                        self.hosts.on_arrival(now, host, id, &mut self.fabric)
+                    }
+                    Receiver::Failing(_) => unreachable!("a link ends at a node"),
+                }
+            } else if key.is(Class::PortReady) {
+                match self.owners[key.source() as usize] {
                     Receiver::Switch(switch, port) => {
                         let node = &mut self.switches[switch as usize];
                         let mut ports = Ports { fabric: &mut self.fabric, first: node.first };
@@ -189,8 +188,9 @@ impl Partition {
                     }
                     Receiver::Host(host) => self.hosts.on_nic_ready(now, host, &mut self.fabric),
                     Receiver::Failing(_) => unreachable!("an owner is a node"),
-                },
-                _ => self.serve_rare(now, key.due()),
+                }
+            } else {
+                self.serve_rare(now, key.due());
             }
         }
         self.fabric.audit.events += served;
@@ -235,6 +235,7 @@ impl Partition {
         self.hosts.move_connections(now, None, &mut self.fabric);
     }
 
+    #[inline(never)] // keeps the loop above small
     fn serve_rare(&mut self, now: Time, due: Due) {
         match due {
             Due::Host(host, event) => {

@@ -163,7 +163,7 @@ pub trait Receives {
     type Config: ?Sized;
 
     /// Data of a sequence arrives.
-    fn on_data(&mut self, _now: Time, _: &DataIn, _: &Self::Config) -> Arrived {
+    fn on_data(&mut self, _now: Time, _: DataIn, _: &Self::Config) -> Arrived {
         Arrived::so_far(self.expected(None))
     }
     /// A packet arrives of a family whose data has no one sequence: what has come by now, if it is

@@ -403,7 +403,7 @@ impl Receiver {
     }
 
     questions! {
-        fn on_data(&mut self, now: Time, data: &DataIn; cfg) -> Arrived;
+        fn on_data(&mut self, now: Time, data: DataIn; cfg) -> Arrived;
         fn on_packet(&mut self, now: Time, packet: &Packet, slot: u32; cfg)
             -> (Option<Arrived>, Option<Beside>);
         fn expected(&self, mapping: Option<Mapping>;) -> u64;

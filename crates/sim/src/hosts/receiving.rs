@@ -27,11 +27,19 @@ impl Hosts {
         fabric: &mut Fabric,
     ) {
         match packet.kind() {
-            Kind::Data => self.on_data(now, host, packet, fabric),
+            Kind::Data | Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::Ack => self.on_ack(now, packet, fabric),
+            _ => self.take_up_rare(now, host, packet, fabric),
+        }
+        fabric.packets.release(packet.side);
+    }
+
+    /// One that is neither a stream's data nor its acknowledgement.
+    #[inline(never)] // keeps the per-packet path small
+    fn take_up_rare(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
+        match packet.kind() {
             Kind::Syn => self.on_syn(now, host, packet, fabric),
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
-            Kind::RdmaData => self.on_data(now, host, packet, fabric),
             Kind::HomaData | Kind::Ping | Kind::Busy | Kind::UetData | Kind::UetProbe => {
                 self.on_packet(now, host, packet, fabric)
             }
@@ -39,7 +47,6 @@ impl Hosts {
             Kind::Overlay => {}
             _ => self.on_receivers_packet(now, packet, fabric),
         }
-        fabric.packets.release(packet.side);
     }
 
     #[inline]
@@ -150,7 +157,7 @@ impl Hosts {
             mapping: fabric.packets.side(packet).copied(),
         };
         let subflow = data.mapping.map(|mapping| mapping.subflow);
-        let arrived = receiving.receiver.on_data(now, &data, &shared.transport);
+        let arrived = receiving.receiver.on_data(now, data, &shared.transport);
         let complete = note_delivery(now, receiving, &arrived, shared, fabric);
         let importance = packet.class.importance();
         if packet.kind() == Kind::RdmaData {

@@ -40,7 +40,7 @@ impl Receiver {
 impl Receives for Receiver {
     type Config = [Config];
 
-    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
+    fn on_data(&mut self, now: Time, p: DataIn, cfg: &[Config]) -> Arrived {
         let cfg = &cfg[usize::from(self.which)].tcp;
         let nothing = Arrived::so_far(self.next);
         let Some(Mapping { subflow, data }) = p.mapping else { return nothing };

@@ -161,7 +161,7 @@ impl Pipe {
             Event::Data(packet) => {
                 let before = self.receiver.received();
                 let subflow = packet.mapping.expect("a packet is of a subflow").subflow;
-                let arrived = self.receiver.on_data(self.now, &packet, &self.cfg);
+                let arrived = self.receiver.on_data(self.now, packet, &self.cfg);
                 assert_eq!(arrived.in_order_upto, self.receiver.received());
                 assert!((before..=self.sender.written()).contains(&arrived.in_order_upto));
                 arrived.acks.into_iter().flatten().for_each(|ack| self.answer(ack, subflow));

@@ -120,7 +120,7 @@ impl Receiver {
 impl Receives for Receiver {
     type Config = [Config];
 
-    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &[Config]) -> Arrived {
+    fn on_data(&mut self, now: Time, p: DataIn, cfg: &[Config]) -> Arrived {
         let cfg = self.config(cfg);
         self.stamp = p.stamp;
         let out_of_order = p.seq > self.next;
@@ -128,8 +128,8 @@ impl Receives for Receiver {
         self.marked |= is_marked;
         let before = self.next;
         let answer = match cfg.recovery {
-            Recovery::GoBackN { .. } => self.in_turn(now, p, cfg),
-            Recovery::Selective { .. } => self.in_any_order(now, p, cfg),
+            Recovery::GoBackN { .. } => self.in_turn(now, &p, cfg),
+            Recovery::Selective { .. } => self.in_any_order(now, &p, cfg),
         };
         self.echoes |= is_marked && answer.is_none() && self.next > before;
         let answer = answer.map(|(kind, sack)| self.answer(kind, sack, is_marked, cfg));

@@ -121,7 +121,7 @@ impl Pipe {
         match event {
             Event::Data { seq, len, ce, asks, stamp } => {
                 let data = DataIn { seq, len, ce, cwr: false, stamp, asks, mapping: None };
-                let arrived = self.receiver.on_data(self.now, &data, &self.cfg);
+                let arrived = self.receiver.on_data(self.now, data, &self.cfg);
                 assert!(
                     arrived.in_order_upto >= self.delivered
                         && arrived.in_order_upto <= self.sender.sent()
@@ -326,7 +326,7 @@ fn echoes(rdma: &str, packets: &[(u64, bool)]) -> Vec<Option<bool>> {
         let (stamp, asks) = (Time::from_us(n as u64), (n as u64 + 1).is_multiple_of(every));
         let data =
             DataIn { seq: seq * MSS, len: MSS as u32, ce, cwr: false, stamp, asks, mapping: None };
-        receiver.on_data(stamp, &data, &cfg).acks[0].map(|answer| answer.ece)
+        receiver.on_data(stamp, data, &cfg).acks[0].map(|answer| answer.ece)
     });
     arrivals.collect()
 }
@@ -505,7 +505,7 @@ fn a_nack_of_what_is_held_is_not_repeated_within_the_interval() {
             asks: true,
             mapping: None,
         };
-        receiver.on_data(now, &data, &cfg).acks[0].map(|a| (a.kind, a.ack / MSS, a.sack.count))
+        receiver.on_data(now, data, &cfg).acks[0].map(|a| (a.kind, a.ack / MSS, a.sack.count))
     };
     assert_eq!(at(0, 2), Some((Kind::Nack, 0, 1)));
     assert_eq!(at(1, 3), Some((Kind::Nack, 0, 1)), "another packet");

@@ -175,7 +175,7 @@ impl Receives for Receiver {
     type Config = Config;
 
     #[inline]
-    fn on_data(&mut self, now: Time, p: &DataIn, cfg: &Config) -> Arrived {
+    fn on_data(&mut self, now: Time, p: DataIn, cfg: &Config) -> Arrived {
         if p.seq == self.next
             && !self.holding
             && p.ce == self.echo
@@ -193,7 +193,7 @@ impl Receives for Receiver {
                 acks: [Some(ack), None],
             };
         }
-        self.on_data_else(now, *p, cfg)
+        self.on_data_else(now, p, cfg)
     }
 
     #[inline]
@@ -269,7 +269,7 @@ mod tests {
             self.now += Time::from_us(1);
             let (seq, len, stamp) = (i * MSS, MSS as u32, self.now);
             let data = DataIn { seq, len, ce, cwr, stamp, asks: false, mapping: None };
-            self.receiver.on_data(self.now, &data, &self.cfg)
+            self.receiver.on_data(self.now, data, &self.cfg)
         }
         /// The (ack, ece) of each ACK that follows from it, in segments.
         fn acks(&mut self, i: u64, ce: bool, cwr: bool) -> Vec<(u64, bool)> {

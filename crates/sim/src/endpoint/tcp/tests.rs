@@ -252,7 +252,7 @@ impl Pipe {
                 let before = self.receiver.expected(None);
                 let (asks, mapping) = (false, None);
                 let data = DataIn { seq, len, ce, cwr, stamp, asks, mapping };
-                let arrived = self.receiver.on_data(self.now, &data, &self.cfg);
+                let arrived = self.receiver.on_data(self.now, data, &self.cfg);
                 assert_eq!(arrived.in_order_upto, self.receiver.expected(None));
                 assert!(arrived.in_order_upto >= before && arrived.in_order_upto <= self.highest);
                 for ack in arrived.acks.into_iter().flatten() {
