@@ -2,9 +2,9 @@
 //! place, the exit code of `docs/results.md` (2 bad usage or scenario, 1 failed, 130 interrupted),
 //! and nothing left behind that looks whole.
 
-mod common;
-
-use common::{Dir, MILLPOND, files, flat, millpond, names, scenario, succeed, summary, text};
+use crate::common::{
+    self, Dir, MILLPOND, files, flat, millpond, names, scenario, succeed, summary, text,
+};
 use millpond_worlds::needs;
 use std::fs;
 use std::path::Path;

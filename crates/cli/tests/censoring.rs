@@ -1,8 +1,6 @@
 //! Runs that end before their flows do: what is reported, and that the bounds hold.
 
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 use serde_json::Value;
 use std::fs;
 

@@ -1,9 +1,7 @@
 //! The action for continuous integration: its script as the action runs it, and the names in
 //! `action.yml`.
 
-mod common;
-
-use common::{Dir, MILLPOND, Ran, root};
+use crate::common::{Dir, MILLPOND, Ran, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;

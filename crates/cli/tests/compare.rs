@@ -1,8 +1,6 @@
 //! `millpond compare` with seeds, and what other programs take in: CSV, completions, manual pages.
 
-mod common;
-
-use common::{Dir, find};
+use crate::common::{Dir, find};
 use std::fs;
 
 #[test]

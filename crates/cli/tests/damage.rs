@@ -1,9 +1,7 @@
 //! Results that are damaged: the same command finds them, names them and runs them again; every
 //! other command refuses them by the file's name. Nothing panics.
 
-mod common;
-
-use common::{Dir, Ran, names};
+use crate::common::{Dir, Ran, names};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 //! also into the reference that the program prints, and every command of the start and guide pages
 //! works.
 
+use crate::common::{Dir, MILLPOND};
 use millpond_core::registry::Mechanism;
 use millpond_scenario::catalogue::{page_name, places};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-const MILLPOND: &str = env!("CARGO_BIN_EXE_millpond");
 /// Places whose kinds are no mechanisms of the packet path; `docs/scenario.md` has them.
 const IN_SCENARIO_PAGE: [&str; 2] = ["topology", "traffic"];
 
@@ -28,24 +28,6 @@ fn repository() -> PathBuf {
 fn page(name: &str) -> String {
     let path = repository().join("docs").join(name);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("docs/{name}: {e}"))
-}
-
-/// A folder of a test's own, removed with it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path =
-            std::env::temp_dir().join(format!("millpond-docs-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// The mechanisms that are built; "none" is no mechanism.
@@ -390,12 +372,12 @@ fn every_command_of_the_start_and_guide_pages_works() {
     let mut commands = 0;
     for path in pages {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let scratch = Scratch::new(&name);
+        let scratch = Dir::new(&name);
         let text = fs::read_to_string(&path).unwrap();
         for (info, lines) in blocks(&text) {
             if let Some(file) = info.split_whitespace().find_map(|word| word.strip_prefix("file="))
             {
-                let file = scratch.0.join(file);
+                let file = scratch.at(file);
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(file, lines.join("\n") + "\n").unwrap();
             }
@@ -406,7 +388,7 @@ fn every_command_of_the_start_and_guide_pages_works() {
                 let done = Command::new("sh")
                     .args(["-c", command])
                     .env("PATH", &programs)
-                    .current_dir(&scratch.0)
+                    .current_dir(scratch.path())
                     .output()
                     .unwrap();
                 let errors = String::from_utf8_lossy(&done.stderr);

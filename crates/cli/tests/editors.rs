@@ -2,9 +2,7 @@
 //! accepts every shipped scenario by it and refuses wrong ones. Skipped, with a message, where
 //! there is no taplo.
 
-mod common;
-
-use common::{Dir, millpond, root, succeed, text};
+use crate::common::{Dir, millpond, root, succeed, text};
 use millpond_worlds::needs;
 use std::fs;
 use std::path::{Path, PathBuf};

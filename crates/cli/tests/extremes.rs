@@ -2,9 +2,7 @@
 //! each with the message that it has now. `crates/sim/tests/extremes.rs` tests that every key of
 //! the catalogue survives its ends.
 
-mod common;
-
-use common::{Dir, flat, millpond, succeed, summary, text};
+use crate::common::{self, Dir, flat, millpond, succeed, summary, text};
 use std::fs;
 use std::process::Output;
 

@@ -2,12 +2,10 @@
 //! `tests/golden/`.
 //!
 //! A table that changes is a result that changes: `MILLPOND_BLESS=1 cargo test -p millpond-cli
-//! --test golden` writes the new ones, and the difference in version control says what the change
-//! did. Numbers are rounded to four digits; results are the same on every machine.
+//! --test all golden::` writes the new ones, and the difference in version control shows what the
+//! change did. Numbers are rounded to four digits; results are the same on every machine.
 
-mod common;
-
-use common::{Dir, GOLDEN_COMMAND, SHIPPED, Shipped, root, stems, succeed, summary};
+use crate::common::{Dir, GOLDEN_COMMAND, SHIPPED, Shipped, root, stems, succeed, summary};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
@@ -179,7 +177,7 @@ fn every_shipped_scenario_gives_its_table() {
     wrong.sort();
     assert!(
         wrong.is_empty(),
-        "{}\nif it should be: MILLPOND_BLESS=1 cargo test -p millpond-cli --test golden",
+        "{}\nif it should be: MILLPOND_BLESS=1 cargo test -p millpond-cli --test all golden::",
         wrong.join("\n")
     );
 }

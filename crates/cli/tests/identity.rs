@@ -3,9 +3,9 @@
 //! `summary.json`. The result's own manifest gives it again, and how the engine runs a plan (kind
 //! of ports, partitions) changes no result.
 
-mod common;
-
-use common::{Dir, Shipped, contents, difference, millpond, shipped, succeed, with_default};
+use crate::common::{
+    self, Dir, Shipped, contents, difference, millpond, shipped, succeed, with_default,
+};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::collections::BTreeMap;

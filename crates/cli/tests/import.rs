@@ -1,8 +1,6 @@
 //! `millpond import`: files of other simulators, as scenarios that run.
 
-mod common;
-
-use common::Dir;
+use crate::common::{self, Dir};
 use std::fs;
 
 const TOPOLOGY: &str = "6 2 5\n4 5\n0 4 25Gbps 1us 0\n1 4 25Gbps 1us 0\n2 5 25Gbps 1us 0\n3 5 \

@@ -1,9 +1,7 @@
 //! `millpond import` of small files as forks and their users write them: each is imported and run
 //! unedited, and the run has what the file asks for.
 
-mod common;
-
-use common::{Dir, Ran};
+use crate::common::{self, Dir, Ran};
 use serde_json::Value;
 use std::fs;
 

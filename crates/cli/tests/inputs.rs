@@ -1,8 +1,6 @@
 //! The inputs of a command: standard input, counts of seeds, ranges of values, names of the field.
 
-mod common;
-
-use common::{Dir, Ran, SMALL};
+use crate::common::{Dir, Ran, SMALL};
 use serde_json::Value;
 use std::io::Write;
 

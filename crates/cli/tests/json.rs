@@ -1,9 +1,7 @@
 //! `--json`: stdout holds one JSON document and nothing else, so that it can be piped without a
 //! thought.
 
-mod common;
-
-use common::{Dir, SHIPPED, json, millpond, scenario, shipped, succeed, summary, text};
+use crate::common::{Dir, SHIPPED, json, millpond, scenario, shipped, succeed, summary, text};
 use serde_json::{Map, Value};
 
 /// The output of `millpond` on stdout, which must be one JSON document.

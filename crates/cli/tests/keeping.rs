@@ -3,9 +3,7 @@
 
 #![cfg(unix)]
 
-mod common;
-
-use common::{Dir, Ran, SMALL, find, json, names};
+use crate::common::{Dir, Ran, SMALL, find, json, names};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;

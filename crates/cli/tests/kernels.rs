@@ -3,11 +3,11 @@
 
 #![cfg(all(feature = "virtual", target_os = "linux"))]
 
+use crate::common::{Dir, MILLPOND, summary};
 use millpond_worlds::needs;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,39 +22,6 @@ period = "1ms"
 count = 3
 "#;
 
-/// A folder with a scenario, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, scenario: &str) -> Scratch {
-        let name = format!("millpond-kernels-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("s.toml"), scenario).unwrap();
-        Scratch(path)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        command.current_dir(&self.0).args(args);
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn text(&self, file: &str) -> String {
-        fs::read_to_string(self.0.join(file)).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn error(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -62,15 +29,15 @@ fn error(output: &Output) -> String {
 #[test]
 fn a_run_is_repeated_to_the_byte_and_names_its_kernel() {
     needs!(millpond_virtual::kernels::find(None));
-    let scratch = Scratch::new("run", SCENARIO);
+    let scratch = Dir::with("run", SCENARIO);
     for out in ["a", "b"] {
-        let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", out]);
+        let ran = scratch.output(&["run", "s.toml", "--world", "virtual", "--out", out]);
         assert!(ran.status.success(), "{}", error(&ran));
     }
-    let flows = |out: &str| fs::read(scratch.0.join(out).join("flows.parquet")).unwrap();
+    let flows = |out: &str| fs::read(scratch.at(out).join("flows.parquet")).unwrap();
     assert!(flows("a") == flows("b"));
     let manifest: serde_json::Value =
-        serde_json::from_str(&scratch.text("a/manifest.json")).unwrap();
+        serde_json::from_str(&fs::read_to_string(scratch.at("a/manifest.json")).unwrap()).unwrap();
     let kernel = manifest["inputs"][0][0].as_str().unwrap();
     assert!(kernel.starts_with("kernel ") && manifest["world"] == "virtual", "{manifest}");
 }
@@ -78,9 +45,9 @@ fn a_run_is_repeated_to_the_byte_and_names_its_kernel() {
 #[test]
 fn the_simulator_runs_beside_kernels_with_their_timers() {
     needs!(millpond_virtual::kernels::find(None));
-    let scratch = Scratch::new("compare", SCENARIO);
+    let scratch = Dir::with("compare", SCENARIO);
     let args = ["compare", "s.toml", "--worlds", "sim,virtual", "--out", "c", "--json", "-q"];
-    let ran = scratch.run(&args);
+    let ran = scratch.output(&args);
     assert!(ran.status.success(), "{}", error(&ran));
     let results: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
     let names: Vec<&str> =
@@ -90,12 +57,12 @@ fn the_simulator_runs_beside_kernels_with_their_timers() {
 
 #[test]
 fn a_kernel_that_is_none_is_a_clear_error() {
-    let scratch = Scratch::new("none", SCENARIO);
+    let scratch = Dir::with("none", SCENARIO);
     let args = ["run", "s.toml", "--world", "virtual", "--set", "host.kernel=s.toml"];
-    let ran = scratch.run(&args);
+    let ran = scratch.output(&args);
     assert_eq!(ran.status.code(), Some(1), "{}", error(&ran));
     assert!(error(&ran).contains("it is no program"), "{}", error(&ran));
-    let empty = scratch.0.join("no-kernel-here");
+    let empty = scratch.at("no-kernel-here");
     let args = ["run", "s.toml", "--world", "virtual"];
     let ran = scratch.command(&args).env("MILLPOND_CACHE", &empty).output().unwrap();
     assert!(error(&ran).contains("make setup-virtual"), "{}", error(&ran));
@@ -106,20 +73,20 @@ fn a_run_needs_no_root() {
     let kernel = needs!(millpond_virtual::kernels::find(None));
     needs!(rustix::process::geteuid().is_root(), "root, to be another user");
     // Another user reads neither root's cache nor this build's folder.
-    let scratch = Scratch::new("nobody", SCENARIO);
-    let cache = scratch.0.join("kernel/current");
+    let scratch = Dir::with("nobody", SCENARIO);
+    let cache = scratch.at("kernel/current");
     fs::create_dir_all(&cache).unwrap();
     fs::copy(&kernel.program, cache.join("linux")).unwrap();
     fs::copy(&kernel.seeded, cache.join("seeded.so")).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_millpond"), scratch.0.join("millpond")).unwrap();
-    for path in [scratch.0.as_path(), &scratch.0.join("kernel"), &cache] {
+    fs::copy(MILLPOND, scratch.at("millpond")).unwrap();
+    for path in [scratch.path(), &scratch.at("kernel"), &cache] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
     let ran = Command::new("setpriv")
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "./millpond"])
         .args(["run", "s.toml", "--world", "virtual", "--out", "o"])
-        .current_dir(&scratch.0)
-        .env("MILLPOND_CACHE", &scratch.0)
+        .current_dir(scratch.path())
+        .env("MILLPOND_CACHE", scratch.path())
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", error(&ran));
@@ -145,7 +112,7 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
 #[test]
 fn nothing_is_left_of_a_run_that_is_killed() {
     needs!(millpond_virtual::kernels::find(None));
-    let scratch = Scratch::new("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
+    let scratch = Dir::with("killed", &SCENARIO.replace("count = 3", "count = 1000000"));
     // While kernels boot, and when all of them run.
     for least in [0, 1, 2, 3, 3] {
         let args = ["run", "s.toml", "--world", "virtual", "--out", "k", "--force", "-q"];
@@ -163,14 +130,13 @@ fn the_limiter_holds_its_rate_in_a_real_kernel() {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     needs!(has("iperf3"), "iperf3 is missing");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/virtual/limit.toml");
-    let scratch = Scratch::new("limit", &fs::read_to_string(file).unwrap());
-    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
+    let scratch = Dir::with("limit", &fs::read_to_string(file).unwrap());
+    let ran = scratch.output(&["run", "s.toml", "--world", "virtual", "--out", "l"]);
     assert!(ran.status.success(), "{}", error(&ran));
-    let text = scratch.text("l/programs/client.stdout");
-    let line = text
-        .lines()
-        .find(|line| line.ends_with("receiver"))
-        .unwrap_or_else(|| panic!("{text}\n{}", scratch.text("l/programs/client.stderr")));
+    let text = fs::read_to_string(scratch.at("l/programs/client.stdout")).unwrap();
+    let line = text.lines().find(|line| line.ends_with("receiver")).unwrap_or_else(|| {
+        panic!("{text}\n{}", fs::read_to_string(scratch.at("l/programs/client.stderr")).unwrap())
+    });
     let rate = line.split_whitespace().zip(line.split_whitespace().skip(1));
     let rate: f64 =
         rate.filter(|(_, unit)| *unit == "Mbits/sec").find_map(|it| it.0.parse().ok()).unwrap();
@@ -194,10 +160,10 @@ rate = "1Gbps"
 
 /// The row of the limit in a run with this override.
 fn limited(name: &str, set: &str) -> serde_json::Value {
-    let scratch = Scratch::new(name, LIMITED);
-    let ran = scratch.run(&["run", "s.toml", "--world", "virtual", "--out", "l", "--set", set]);
+    let scratch = Dir::with(name, LIMITED);
+    let ran = scratch.output(&["run", "s.toml", "--world", "virtual", "--out", "l", "--set", set]);
     assert!(ran.status.success(), "{}", error(&ran));
-    let summary: serde_json::Value = serde_json::from_str(&scratch.text("l/summary.json")).unwrap();
+    let summary: serde_json::Value = summary(&scratch.at("l"));
     summary["limits"][0].clone()
 }
 
@@ -221,7 +187,7 @@ fn limits_of_kind_htb_are_the_kernels_own() {
 #[test]
 fn a_console_runs_commands_at_hosts_while_the_world_stands() {
     needs!(millpond_virtual::kernels::find(None));
-    let scratch = Scratch::new("console", SCENARIO);
+    let scratch = Dir::with("console", SCENARIO);
     let args = ["run", "s.toml", "--world", "virtual", "--out", "c", "--console", "1ms", "--json"];
     let mut command = scratch.command(&args);
     let (input, output) = (Stdio::piped(), Stdio::piped());

@@ -3,44 +3,11 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
+use crate::common::{Dir, summary, text};
 use millpond_worlds::{World, needs};
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
-
-/// A folder with a scenario, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, scenario: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("millpond-lab-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("s.toml"), scenario).unwrap();
-        Scratch(path)
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        command.current_dir(&self.0).args(args);
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn summary(&self, folder: &str) -> serde_json::Value {
-        let text = fs::read_to_string(self.0.join(folder).join("summary.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Three servers answer one client, five times.
 const INCAST: &str = r#"
@@ -54,10 +21,6 @@ response = "20KB"
 period = "1ms"
 stop = "5ms"
 "#;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// The namespaces that a process' labs have made.
 fn namespaces(child: &Child) -> Vec<String> {
@@ -74,11 +37,11 @@ fn has_worlds() -> Result<(), millpond_worlds::Error> {
 #[test]
 fn a_scenario_runs_under_kernel_tcp() {
     needs!(has_worlds());
-    let scratch = Scratch::new("run", INCAST);
-    let out = scratch.run(&["lab", "s.toml", "--scale", "200", "--out", "r"]);
+    let scratch = Dir::with("run", INCAST);
+    let out = scratch.output(&["lab", "s.toml", "--scale", "200", "--out", "r"]);
     // A machine that is busy with other tests may be late.
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
-    let summary = scratch.summary("r");
+    let summary = summary(&scratch.at("r"));
     assert_eq!((&summary["world"], &summary["flows"]["completed"]), (&"lab".into(), &15.into()));
     assert_eq!(summary["audit"]["conserved"], true);
     // 20 KB at 50 Mb/s take 3.2 ms alone, and three of them 9.8 ms.
@@ -87,16 +50,16 @@ fn a_scenario_runs_under_kernel_tcp() {
     assert!(summary["packets"]["sent"].as_u64().unwrap() > 15 * 14);
     let warnings = summary["warnings"].to_string();
     assert!(warnings.contains("scale 200") && warnings.contains("initial-rto is 1s"), "{warnings}");
-    assert!(scratch.0.join("r/report.html").exists());
+    assert!(scratch.at("r/report.html").exists());
 }
 
 #[test]
 fn the_simulator_runs_the_same_flows_beside_it() {
     needs!(has_worlds());
-    let scratch = Scratch::new("beside", INCAST);
+    let scratch = Dir::with("beside", INCAST);
     let args = ["compare", "s.toml", "--worlds", "sim,lab", "--scale", "100", "--out", "w"];
-    let out = scratch.run(&args);
-    let [sim, lab] = ["w/sim", "w/lab"].map(|folder| scratch.summary(folder));
+    let out = scratch.output(&args);
+    let [sim, lab] = ["w/sim", "w/lab"].map(|folder| summary(&scratch.at(folder)));
     // A machine that is busy with other tests may be late; then the command and the table say so.
     let (is_invalid, table) = (lab["status"] == "invalid", text(&out.stdout));
     let code = if is_invalid { 4 } else { 0 };
@@ -114,14 +77,14 @@ fn the_simulator_runs_the_same_flows_beside_it() {
 #[test]
 fn a_lab_that_is_late_is_invalid_among_several_runs_too() {
     needs!(has_worlds());
-    let scratch = Scratch::new("late", INCAST);
+    let scratch = Dir::with("late", INCAST);
     // Unslowed, a round trip is a few microseconds, and no machine starts flows as punctually.
     let args = ["lab", "s.toml", "--scale", "1", "--seeds", "2", "--out", "r"];
-    let out = scratch.run(&args);
+    let out = scratch.output(&args);
     assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
     let table = text(&out.stdout);
     assert!(table.contains("base (invalid)"), "{table}");
-    let manifest = fs::read_to_string(scratch.0.join("r/manifest.json")).unwrap();
+    let manifest = fs::read_to_string(scratch.at("r/manifest.json")).unwrap();
     assert!(manifest.contains("\"world\": \"lab\""), "{manifest}");
 }
 
@@ -130,18 +93,18 @@ fn what_one_variant_may_not_is_refused_before_another_runs() {
     needs!(has_worlds());
     let variants = "[[variant]]\nname = \"good\"\n[[variant]]\nname = \"bad\"\n\
                     set = { transport.kind = \"homa\" }\n";
-    let scratch = Scratch::new("variants", &format!("{INCAST}{variants}"));
-    let out = scratch.run(&["lab", "s.toml", "--scale", "100", "--out", "r"]);
+    let scratch = Dir::with("variants", &format!("{INCAST}{variants}"));
+    let out = scratch.output(&["lab", "s.toml", "--scale", "100", "--out", "r"]);
     let error = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{error}");
     assert!(error.contains("bad: lab: ") && error.contains("\"homa\""), "{error}");
-    assert!(fs::read_dir(&scratch.0).unwrap().count() == 1, "{error}");
+    assert!(fs::read_dir(scratch.path()).unwrap().count() == 1, "{error}");
 }
 
 #[test]
 fn what_kernel_tcp_lacks_is_refused_by_its_key() {
     needs!(has_worlds());
-    let scratch = Scratch::new("refused", INCAST);
+    let scratch = Dir::with("refused", INCAST);
     let cases = [
         ("transport.kind=hpcc", "`transport.kind`: Linux has no \"hpcc\""),
         ("transport.kind=homa", "`transport.kind`: Linux has no \"homa\""),
@@ -150,16 +113,16 @@ fn what_kernel_tcp_lacks_is_refused_by_its_key() {
         ("edge.load-balancing.kind=plb", "`edge.load-balancing`: \"plb\""),
     ];
     for (set, expected) in cases {
-        let out = scratch.run(&["lab", "s.toml", "--set", set]);
+        let out = scratch.output(&["lab", "s.toml", "--set", set]);
         let error = text(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{set}: {error}");
         assert!(error.contains(expected), "{set}: {error}");
-        assert!(!scratch.0.join("out").exists(), "{set}");
+        assert!(!scratch.at("out").exists(), "{set}");
     }
 }
 
 /// A lab that runs for long, when its namespaces are there.
-fn long_lab(scratch: &Scratch) -> Child {
+fn long_lab(scratch: &Dir) -> Child {
     let args = ["lab", "s.toml", "--scale", "10000", "--out", "r"];
     let mut command = scratch.command(&args);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -179,24 +142,24 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 #[test]
 fn an_interrupted_lab_keeps_what_there_is_and_leaves_no_namespace() {
     needs!(has_worlds());
-    let scratch = Scratch::new("interrupted", INCAST);
+    let scratch = Dir::with("interrupted", INCAST);
     let mut child = long_lab(&scratch);
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(namespaces(&child), Vec::<String>::new());
-    assert_eq!(scratch.summary("r")["status"], "interrupted");
+    assert_eq!(summary(&scratch.at("r"))["status"], "interrupted");
 }
 
 #[test]
 fn the_next_lab_removes_what_a_killed_one_has_left() {
     needs!(has_worlds());
-    let scratch = Scratch::new("killed", INCAST);
+    let scratch = Dir::with("killed", INCAST);
     let mut child = long_lab(&scratch);
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     // A lab of another test may have removed them by now.
-    let out = scratch.run(&["lab", "s.toml", "--scale", "100", "--out", "again"]);
+    let out = scratch.output(&["lab", "s.toml", "--scale", "100", "--out", "again"]);
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
     assert_eq!(namespaces(&child), Vec::<String>::new());
 }
@@ -208,11 +171,12 @@ const MANY: &str = "duration = \"1s\"\ntransport = { kind = \"cubic\" }\n[topolo
                     kind = \"permutation\"\nsize = \"1KB\"\n";
 
 /// Brings 64 hosts up, and returns the lab's process once `lab list` has them.
-fn many(scratch: &Scratch, name: &str) -> Child {
+fn many(scratch: &Dir, name: &str) -> Child {
     let began = Instant::now();
     let mut command = scratch.command(&["lab", "up", "s.toml", "--name", name]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let is_up = || text(&scratch.run(&["lab", "list"]).stdout).contains(&format!("lab {name} is"));
+    let is_up =
+        || text(&scratch.output(&["lab", "list"]).stdout).contains(&format!("lab {name} is"));
     while !is_up() {
         // A second on an idle machine; this is no measurement.
         assert!(began.elapsed() < Duration::from_secs(30), "64 hosts are not up after 30 s");
@@ -225,17 +189,17 @@ fn many(scratch: &Scratch, name: &str) -> Child {
 #[test]
 fn a_lab_of_64_hosts_is_up_within_30_seconds_and_leaves_nothing_however_it_ends() {
     needs!(has_worlds());
-    let scratch = Scratch::new("many", MANY);
+    let scratch = Dir::with("many", MANY);
     let name = format!("many-{}", std::process::id());
     for how in ["lab down", "Ctrl-C", "kill -9"] {
         let mut child = many(&scratch, &name);
         let ask = "cat /proc/sys/net/ipv4/tcp_congestion_control; ip route";
-        let entered = scratch.run(&["lab", "exec", "--lab", &name, "63", "--", "sh", "-c", ask]);
+        let entered = scratch.output(&["lab", "exec", "--lab", &name, "63", "--", "sh", "-c", ask]);
         // Programs have the scenario's TCP, whatever this machine's default is.
         assert!(text(&entered.stdout).contains("cubic"), "{how}: {}", text(&entered.stdout));
         match how {
             "lab down" => {
-                assert!(scratch.run(&["lab", "down", "--lab", &name]).status.success());
+                assert!(scratch.output(&["lab", "down", "--lab", &name]).status.success());
             }
             "Ctrl-C" => signal(&child, rustix::process::Signal::INT),
             _ => signal(&child, rustix::process::Signal::KILL),
@@ -243,14 +207,14 @@ fn a_lab_of_64_hosts_is_up_within_30_seconds_and_leaves_nothing_however_it_ends(
         child.wait().unwrap();
         if how == "kill -9" {
             // It removes what is left of a lab that died. A lab of another test may be at it.
-            scratch.run(&["lab", "list"]);
+            scratch.output(&["lab", "list"]);
             let began = Instant::now();
             while !namespaces(&child).is_empty() && began.elapsed() < Duration::from_secs(10) {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
         assert_eq!(namespaces(&child), Vec::<String>::new(), "{how}");
-        let listed = text(&scratch.run(&["lab", "list"]).stdout);
+        let listed = text(&scratch.output(&["lab", "list"]).stdout);
         assert!(!listed.contains(&name), "{how}: {listed}");
         let labs = std::path::Path::new("/run/millpond/labs");
         let left = fs::read_dir(labs).unwrap().flatten().map(|entry| entry.file_name());

@@ -3,9 +3,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
-mod common;
-
-use common::{Dir, MILLPOND};
+use crate::common::{Dir, MILLPOND};
 use millpond_worlds::{World, namespace, needs};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};

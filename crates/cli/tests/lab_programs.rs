@@ -3,31 +3,25 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
+use crate::common::{Dir, summary, text};
 use millpond_worlds::{World, needs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A folder with a scenario, removed at the end.
-struct Scratch(PathBuf);
+/// A folder with a scenario of programs.
+struct Scratch(Dir);
 
 impl Scratch {
     fn new(name: &str, scenario: &str) -> Scratch {
-        let folder = format!("millpond-programs-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(folder);
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("s.toml"), format!("{HEAD}{scenario}")).unwrap();
-        Scratch(path)
+        Scratch(Dir::with(name, &format!("{HEAD}{scenario}")))
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        command.current_dir(&self.0).args(args);
-        command
+        self.0.command(args)
     }
 
     /// Runs the lab, and checks that nothing of it is left.
@@ -41,12 +35,12 @@ impl Scratch {
     }
 
     fn read(&self, file: &str) -> String {
-        let path = self.0.join("r").join(file);
+        let path = self.0.at("r").join(file);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     fn summary(&self) -> serde_json::Value {
-        serde_json::from_str(&self.read("summary.json")).unwrap()
+        summary(&self.0.at("r"))
     }
 
     fn status(&self, name: &str) -> String {
@@ -54,12 +48,6 @@ impl Scratch {
         let programs = summary["programs"].as_array().unwrap();
         let one = programs.iter().find(|one| one["name"] == name).unwrap();
         one["status"].as_str().unwrap().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -71,10 +59,6 @@ const TRAFFIC: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
 fn program(name: &str, host: u32, command: &str, more: &str) -> String {
     let command = command.replace('\\', "\\\\").replace('"', "\\\"");
     format!("[[program]]\nname = \"{name}\"\nhost = {host}\ncommand = \"{command}\"\n{more}\n")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Namespaces and processes of a process' labs.
@@ -100,7 +84,10 @@ fn has_worlds() -> Result<(), millpond_worlds::Error> {
 /// This test binary in the role of a program: a shell cannot listen.
 fn role(role: &str) -> String {
     let own = std::env::current_exe().unwrap();
-    format!("MILLPOND_TEST_ROLE='{role}' {} plays_a_role --exact --nocapture", own.display())
+    format!(
+        "MILLPOND_TEST_ROLE='{role}' {} lab_programs::plays_a_role --exact --nocapture",
+        own.display()
+    )
 }
 
 /// The programs of other tests: `serve ADDRESS` and `ask ADDRESS`.
@@ -204,7 +191,7 @@ fn output_beyond_64_mib_is_counted_and_dropped() {
     let scratch = Scratch::new("flood", &flood);
     let out = scratch.lab();
     assert!(matches!(out.status.code(), Some(0 | 4)), "{}", text(&out.stderr));
-    let kept = fs::metadata(scratch.0.join("r/programs/flood.stdout")).unwrap().len();
+    let kept = fs::metadata(scratch.0.at("r/programs/flood.stdout")).unwrap().len();
     assert_eq!(kept, 64 << 20);
     let one = scratch.summary()["programs"][0].clone();
     assert_eq!(
@@ -225,7 +212,7 @@ fn a_missing_program_is_refused_before_anything_starts() {
     assert_eq!(out.status.code(), Some(2), "{error}");
     let expected = "`program.cache.command`: memcached is not in PATH: apt-get install memcached";
     assert!(error.contains(expected), "{error}");
-    assert!(!scratch.0.join("r").exists() && !scratch.0.join("r.partial").exists());
+    assert!(!scratch.0.at("r").exists() && !scratch.0.at("r.partial").exists());
 }
 
 #[test]
@@ -236,14 +223,14 @@ fn the_simulator_runs_no_programs_and_warns() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     let warnings = scratch.summary()["warnings"].to_string();
     assert!(warnings.contains("the simulator runs no programs: cache did not run"), "{warnings}");
-    assert!(!scratch.0.join("r/programs").exists());
+    assert!(!scratch.0.at("r/programs").exists());
 
     let scratch = Scratch::new("sim-alone", &cache);
     let out = scratch.command(&["run", "s.toml", "--out", "r"]).output().unwrap();
     let error = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{error}");
     assert!(error.contains("the simulator runs no programs (cache)"), "{error}");
-    assert!(!scratch.0.join("r").exists());
+    assert!(!scratch.0.at("r").exists());
 }
 
 /// A lab whose program has started.

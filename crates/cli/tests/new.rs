@@ -1,9 +1,7 @@
 //! `millpond new` as a user and as a script run it: answers on a pipe, options, and what becomes of
 //! the file.
 
-mod common;
-
-use common::{Dir, Ran};
+use crate::common::{Dir, Ran};
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;

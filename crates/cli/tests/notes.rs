@@ -1,9 +1,7 @@
 //! Warnings of `check`: each is printed where its condition holds and not where it does not, and
 //! none has a number that nobody can read.
 
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 
 const NETWORK: &str = "[topology]\nkind = \"dumbbell\"\nhosts-per-side = 1\n\
                        bottleneck = { rate = \"50Mbps\", delay = \"10ms\" }\n";

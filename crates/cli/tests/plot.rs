@@ -1,8 +1,6 @@
 //! `millpond plot`, and `--format` of `compare`: results for papers and for other programs.
 
-mod common;
-
-use common::{Dir, names};
+use crate::common::{self, Dir, names};
 use std::fs;
 
 /// A compare of two seeds with queues and goodput.

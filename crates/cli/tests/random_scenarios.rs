@@ -7,12 +7,11 @@
 //! 2 and 3 threads, in one partition and with general ports. A run that stalls names a cut or a
 //! cycle of pauses. A new kind takes part as soon as it is registered.
 //!
-//! `cargo test -p millpond-cli --test random_scenarios -- --ignored --nocapture` runs 2,000 from a
-//! seed of the clock; `PROPTEST_RNG_SEED` is the first seed, `MILLPOND_RANDOM_SCENARIOS` how many.
+//! `cargo test -p millpond-cli --test all random_scenarios:: -- --ignored --nocapture` runs 2,000
+//! from a seed of the clock; `PROPTEST_RNG_SEED` is the first seed, `MILLPOND_RANDOM_SCENARIOS` how
+//! many.
 
-mod common;
-
-use common::{Dir, MILLPOND, contents, difference, text, with_default};
+use crate::common::{self, Dir, MILLPOND, contents, difference, text, with_default};
 use millpond_core::params::{Form, Key};
 use millpond_core::random::Stream;
 use millpond_scenario::catalogue::{KeyInfo, places, tables};

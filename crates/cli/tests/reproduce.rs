@@ -1,9 +1,7 @@
 //! `millpond reproduce` as a user meets it: its output before anything is run. A tiny paper beside
 //! the code tests that papers are run, decided and gone on with.
 
-mod common;
-
-use common::Dir;
+use crate::common::{self, Dir};
 use millpond_claims::{Kinds, Paper, all_claims, papers};
 use std::fs;
 

@@ -2,9 +2,7 @@
 //! each, so they run in `make test-full` only, and they build what they measure with the release
 //! profile.
 
-mod common;
-
-use common::{Dir, json, root, succeed};
+use crate::common::{self, Dir, json, root, succeed};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,9 +1,7 @@
 //! `millpond sweep --shard` and `--merge`: shards make the sweep of one machine, byte for byte,
 //! also by the template for Slurm and after tasks were killed.
 
-mod common;
-
-use common::{Dir, MILLPOND, find, names, root};
+use crate::common::{Dir, MILLPOND, find, names, root};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

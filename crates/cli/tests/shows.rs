@@ -1,9 +1,7 @@
 //! The content of comparisons: the numbers that a scenario names or that suit its traffic, bins of
 //! size that all runs share, and the paired differences of a sweep.
 
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,8 +1,6 @@
 //! Runs that stall: their status, exit code 3, and what is kept and reported of them.
 
-mod common;
-
-use common::{Dir, find};
+use crate::common::{Dir, find};
 use serde_json::Value;
 use std::fs;
 

@@ -1,8 +1,6 @@
 //! `millpond sweep`: resumed without a lost or repeated run, whatever ended it.
 
-mod common;
-
-use common::{Dir, Ran, find};
+use crate::common::{Dir, Ran, find};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
+use crate::common::{Dir, MILLPOND};
 use millpond_worlds::{Namespace, World, namespace, needs};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -11,42 +12,27 @@ use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 fn millpond(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_millpond")).args(args).output().unwrap()
+    Command::new(MILLPOND).args(args).output().unwrap()
 }
 
 fn said(output: &[u8]) -> String {
     String::from_utf8_lossy(output).into_owned()
 }
 
-/// A folder of a test's own, removed with it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path =
-            std::env::temp_dir().join(format!("millpond-switch-cli-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Writes a file of a test's own, and gives its path as an argument.
+fn file(dir: &Dir, name: &str, text: &str) -> String {
+    dir.write(name, text).to_string_lossy().into_owned()
 }
 
 #[test]
 fn a_wrong_file_is_told_with_its_place() {
-    let scratch = Scratch::new("wrong");
-    let file = scratch
-        .file("a.toml", "[[port]]\nname = \"a\"\nmtu = 1500\nadresses = [\"10.0.0.1/24\"]\n");
-    let state = scratch.0.join("state");
+    let scratch = Dir::new("wrong");
+    let file = file(
+        &scratch,
+        "a.toml",
+        "[[port]]\nname = \"a\"\nmtu = 1500\nadresses = [\"10.0.0.1/24\"]\n",
+    );
+    let state = scratch.at("state");
     let output = millpond(&["switch", "--state", state.to_str().unwrap(), "apply", &file]);
     assert_eq!(output.status.code(), Some(2));
     let text = said(&output.stderr);
@@ -61,7 +47,7 @@ fn a_wrong_file_is_told_with_its_place() {
 
 #[test]
 fn checking_a_file_prints_the_paths_to_each_peer() {
-    let scratch = Scratch::new("paths");
+    let scratch = Dir::new("paths");
     let path = |end: u8| {
         format!(
             "[[path]]\npeer = \"b\"\nlocal = \"192.0.2.{end}:4000\"\nremote = \
@@ -69,7 +55,7 @@ fn checking_a_file_prints_the_paths_to_each_peer() {
         )
     };
     let port = "[[port]]\nname = \"a\"\naddresses = [\"10.0.0.1/24\"]\n";
-    let file = scratch.file("a.toml", &[port, &path(1), &path(2)].concat());
+    let file = file(&scratch, "a.toml", &[port, &path(1), &path(2)].concat());
     let output = millpond(&["switch", "apply", "--dry-run", &file]);
     let text = said(&output.stdout);
     assert!(output.status.success() && text.contains("1 ports, no errors"), "{text}");
@@ -79,8 +65,8 @@ fn checking_a_file_prints_the_paths_to_each_peer() {
 
 #[test]
 fn without_a_switch_there_is_nothing_to_show_or_remove() {
-    let scratch = Scratch::new("none");
-    let state = scratch.0.join("state");
+    let scratch = Dir::new("none");
+    let state = scratch.at("state");
     let state = state.to_str().unwrap();
     let output = millpond(&["switch", "--state", state, "show"]);
     assert_eq!(output.status.code(), Some(1));
@@ -95,7 +81,7 @@ struct Containers {
     namespaces: Vec<Namespace>,
     // Ends before the folder of its switch goes.
     _world: World,
-    scratch: Scratch,
+    scratch: Dir,
 }
 
 impl Containers {
@@ -103,15 +89,15 @@ impl Containers {
         let world = World::new(name)?;
         let labels: Vec<String> = (0..count).map(|i| i.to_string()).collect();
         let namespaces = world.namespaces(&labels)?;
-        let scratch = Scratch::new(name);
-        let state = scratch.0.join("state");
+        let scratch = Dir::new(name);
+        let state = scratch.at("state");
         world.at_end(move || {
             millpond(&["switch", "--state", state.to_str().unwrap(), "remove", "--all"]);
         });
         Ok(Containers { namespaces, _world: world, scratch })
     }
     fn path(&self, name: &str) -> PathBuf {
-        self.scratch.0.join(name)
+        self.scratch.at(name)
     }
     fn switch(&self, args: &[&str]) -> Output {
         millpond(&[&["switch", "--state", self.path("state").to_str().unwrap()], args].concat())
@@ -200,7 +186,7 @@ impl Recipe {
         let path =
             format!("{}:{}", containers.path("bin").display(), std::env::var("PATH").unwrap());
         let mut command = Command::new("sh");
-        command.arg(recipe).env("PATH", path).env("FAKE", &containers.scratch.0);
+        command.arg(recipe).env("PATH", path).env("FAKE", containers.scratch.path());
         command.env("NETWORK", containers.path("network")).env("STATE", containers.path("state"));
         let child = command.env("RECORD", containers.path("record")).spawn().unwrap();
         // Opens when Docker is asked for events, which is after all else.
@@ -222,15 +208,15 @@ fn the_recipe_for_docker_follows_its_containers() {
     let containers = needs!(Containers::new("docker", 3));
     let bin = containers.path("bin");
     fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millpond"), bin.join("millpond")).unwrap();
+    std::os::unix::fs::symlink(MILLPOND, bin.join("millpond")).unwrap();
     fs::write(bin.join("docker"), DOCKER).unwrap();
     fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
     let network = "{\"cniVersion\": \"1.0.0\", \"name\": \"n\", \"type\": \"millpond\"}";
-    containers.scratch.file("network", network);
+    file(&containers.scratch, "network", network);
     let [one, two] = ["1", "2"].map(|digit| digit.repeat(64));
     let runs = |id: &str, which: usize| {
         let place = format!("/run/netns/{}", containers.namespaces[which].name());
-        containers.scratch.file(&format!("place-{id}"), &place);
+        file(&containers.scratch, &format!("place-{id}"), &place);
     };
     let port = |id: &str| format!("{}-eth0", &id[..40]);
     let ports = |wanted: &[&String]| {
@@ -239,7 +225,7 @@ fn the_recipe_for_docker_follows_its_containers() {
         });
     };
     // One runs already, another starts.
-    containers.scratch.file("running", &format!("{one}\n"));
+    file(&containers.scratch, "running", &format!("{one}\n"));
     runs(&one, 0);
     let mut recipe = Recipe::start(&containers);
     ports(&[&one]);
@@ -278,7 +264,7 @@ fn the_books_examples_are_right() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pages = ["switch.md", "switch-ports.md", "switch-pauses.md"];
     let page: String = pages.map(|name| fs::read_to_string(docs.join(name)).unwrap()).concat();
-    let scratch = Scratch::new("book");
+    let scratch = Dir::new("book");
     let here = page
         .split("<<'END_OF_FILE'\n")
         .skip(1)
@@ -286,7 +272,7 @@ fn the_books_examples_are_right() {
     let fenced = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
     for text in here.chain(fenced) {
-        let file = scratch.file("book.toml", text);
+        let file = file(&scratch, "book.toml", text);
         let output = millpond(&["switch", "apply", "--dry-run", &file]);
         assert!(output.status.success(), "{text}\n{}", said(&output.stderr));
         count += 1;

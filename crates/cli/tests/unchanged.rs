@@ -1,8 +1,6 @@
 //! A command that fails leaves the results that it was to replace as they were, byte for byte.
 
-mod common;
-
-use common::Dir;
+use crate::common::Dir;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,7 @@
 
 #![cfg(all(feature = "linux", target_os = "linux"))]
 
-mod common;
-
-use common::{Dir, MILLPOND};
+use crate::common::{Dir, MILLPOND};
 use millpond_worlds::needs;
 use std::fs;
 use std::path::{Path, PathBuf};

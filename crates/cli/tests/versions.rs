@@ -4,9 +4,7 @@
 //! `tests/stable` lists keys of scenarios, and files and columns of results. MILLPOND_BLESS=1 adds
 //! what is new; a line goes only when CHANGELOG.md names it under "Removed".
 
-mod common;
-
-use common::{Dir, millpond, succeed};
+use crate::common::{Dir, millpond, succeed};
 use millpond_scenario::catalogue::{places, tables, whole_name};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::collections::BTreeSet;

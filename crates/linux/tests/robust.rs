@@ -2,6 +2,10 @@
 //! files are those of the fuzz target, bent. And whatever arrives at the port of notifications is a
 //! flow that somebody with the secret has named, or refused.
 
+#[path = "../../scenario/tests/bent.rs"]
+mod bent;
+
+use bent::bent;
 use millpond_linux::limit::cgroup::Cgroup;
 use millpond_linux::limit::config::{Config, Target};
 use millpond_linux::limit::layout::Flow;
@@ -120,25 +124,7 @@ proptest! {
         seed in 0..SEEDS.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..VALUES.len() + 2), 1..4),
     ) {
-        let mut lines: Vec<String> = SEEDS[seed].lines().map(str::to_string).collect();
-        for (at, change) in changes {
-            let i = at.index(lines.len());
-            match change {
-                0 => {
-                    lines.remove(i);
-                }
-                1 => {
-                    let line = lines[i].clone();
-                    lines.insert(i, line);
-                }
-                _ => {
-                    if let Some((key, _)) = lines[i].clone().split_once('=') {
-                        lines[i] = format!("{key}= {}", VALUES[change - 2]);
-                    }
-                }
-            }
-        }
-        survive(&lines.join("\n"));
+        survive(&bent(SEEDS[seed], changes, VALUES));
     }
 
     #[test]

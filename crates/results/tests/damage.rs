@@ -2,32 +2,14 @@
 //! ends in rows, in a page or in an error that names the file, in a time that grows with their
 //! size.
 
+use crate::common::Dir;
+use crate::cost::assert_growth;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use millpond_core::{Bytes, Time};
 use millpond_results::*;
-
-/// A fresh folder for one test, removed with it.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let dir =
-            std::env::temp_dir().join(format!("millpond-damage-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        Dir(dir)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A run of a few flows in three classes.
 fn write_run(dir: &Path) {
@@ -389,31 +371,10 @@ fn no_flipped_bit_and_no_cut_makes_reading_panic() {
     assert!(read > 100 && refused > 100, "{read} were read and {refused} refused");
 }
 
-/// The computing time of this thread so far: other work on the machine does not count. `schedstat`
-/// will not do: it is counted up at a tick, every 4 ms where there are 250 a second.
-fn computed() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
-}
-
-/// The least of three times.
-fn cost(work: impl Fn()) -> Duration {
-    let one = || {
-        let before = computed();
-        work();
-        computed() - before
-    };
-    (0..3).map(|_| one()).min().unwrap()
-}
-
 /// Eight times as much of it costs some eight times as much; with a search for each it would be
 /// sixty-four times.
 fn grows_with_its_input(work: impl Fn(usize), n: usize) {
-    let (small, large) = (cost(|| work(n)), cost(|| work(8 * n)));
-    assert!(
-        large < small * 24 + Duration::from_millis(20),
-        "{n}: {small:?}, eight times as much: {large:?}"
-    );
+    assert_growth(|| work(n), || work(8 * n), n);
 }
 
 #[test]

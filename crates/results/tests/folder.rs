@@ -1,5 +1,6 @@
 //! A results folder from end to end: written, read back, replaced, and left by failures and kills.
 
+use crate::common::{Dir, names};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,37 +11,6 @@ use millpond_core::{Bytes, Time};
 use millpond_results::*;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-
-/// A fresh folder for one test, removed with it.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("millpond-it-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        Dir(dir)
-    }
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-    fn names(&self) -> Vec<String> {
-        names(&self.0)
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
 
 const EVIL: &str = "<script>alert('x')</script> & \"quotes\" \u{1b}[31m";
 
@@ -572,7 +542,7 @@ fn a_killed_run_leaves_only_a_partial_folder() {
     let dir = Dir::new("killed");
     let (out, progress) = (dir.at("x"), dir.at("x.partial/progress.json"));
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_never_ends", "--ignored"])
+        .args(["--exact", "folder::child_that_never_ends", "--ignored"])
         .env(CHILD, &out)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -1,25 +1,11 @@
 //! Jobs in a results folder: their tables, their numbers, and what a run without them lacks.
 
+use crate::common::Dir;
 use millpond_core::{Bytes, Time};
 use millpond_results::*;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
-use std::path::{Path, PathBuf};
-
-/// A folder for one test, removed with it.
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Dir {
-        Dir(std::env::temp_dir().join(format!("millpond-jobs-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
 
 fn header() -> Header {
     let job = JobHeader {

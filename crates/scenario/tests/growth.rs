@@ -1,30 +1,13 @@
 //! The cost of checking a scenario grows with its length, and what it names is read once.
 
+use crate::cost::assert_growth;
 use millpond_scenario::{Plan, Scenario};
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const NETWORK: &str = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 4\n";
 const ONE_FLOW: &str = "[[traffic]]\nkind = \"flows\"\nrows = [[1, 0, 1, 1000]]\n";
-
-/// The computing time of this thread so far: other work on the machine does not count. `schedstat`
-/// will not do: it is counted up at a tick, every 4 ms where there are 250 a second.
-fn computed() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
-}
-
-/// The least of three times.
-fn cost(work: impl Fn()) -> Duration {
-    let one = || {
-        let before = computed();
-        work();
-        computed() - before
-    };
-    (0..3).map(|_| one()).min().unwrap()
-}
 
 /// Eight times as long a text costs some eight times as much; with a search or a copy of all for
 /// each part it would be sixty-four times.
@@ -36,11 +19,7 @@ fn grows_with_its_text(text: impl Fn(usize) -> String, n: usize) {
         }
     };
     let (short, long) = (text(n), text(8 * n));
-    let (small, large) = (cost(|| check(&short)), cost(|| check(&long)));
-    assert!(
-        large < small * 24 + Duration::from_millis(20),
-        "{n}: {small:?}, eight times as much: {large:?}"
-    );
+    assert_growth(|| check(&short), || check(&long), n);
 }
 
 fn repeated(n: usize, head: &str, part: impl Fn(usize) -> String) -> String {

@@ -1,5 +1,6 @@
 //! Whatever the text, there is a plan or an error, and never a panic.
 
+use crate::bent::bent;
 use millpond_scenario::{Ends, IdealTimes, Scenario};
 use proptest::prelude::*;
 
@@ -86,25 +87,7 @@ proptest! {
         seed in 0..SEEDS.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..VALUES.len() + 2), 1..4),
     ) {
-        let mut lines: Vec<String> = SEEDS[seed].lines().map(str::to_string).collect();
-        for (at, change) in changes {
-            let i = at.index(lines.len());
-            match change {
-                0 => {
-                    lines.remove(i);
-                }
-                1 => {
-                    let line = lines[i].clone();
-                    lines.insert(i, line);
-                }
-                _ => {
-                    if let Some((key, _)) = lines[i].clone().split_once('=') {
-                        lines[i] = format!("{key}= {}", VALUES[change - 2]);
-                    }
-                }
-            }
-        }
-        survive(&lines.join("\n"), &[]);
+        survive(&bent(SEEDS[seed], changes, VALUES), &[]);
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Cases that can be computed by hand, exact to the picosecond.
 
-mod common;
-
-use common::{exact as plan, simulate};
+use crate::common::{exact as plan, simulate};
 use millpond_core::Time;
 
 /// Hosts on one switch: 10 Gb/s, 1 µs a link; 1,500-byte packets take 1.2 µs to send, 40-byte

@@ -1,9 +1,7 @@
 //! BFC in whole networks: nothing is lost, a flow that is not in the way is not stopped, and the
 //! same bytes for any threads and partitions.
 
-mod common;
-
-use common::{assert_nothing_changes, exact, plan, simulate};
+use crate::common::{assert_nothing_changes, exact, plan, simulate};
 use millpond_core::Time;
 use millpond_core::switch::pause::PauseTarget;
 use proptest::prelude::*;

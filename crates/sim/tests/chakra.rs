@@ -1,8 +1,6 @@
 //! Chakra's traces over packets: beside GOAL, beside collectives, and the traces of the scenario.
 
-mod common;
-
-use common::{assert_nothing_changes, exact, simulate};
+use crate::common::{assert_nothing_changes, exact, simulate};
 use millpond_ranks::program::chakra::message::{Attribute, Node, Value, kind};
 use millpond_ranks::program::chakra::write;
 use millpond_scenario::Scenario;

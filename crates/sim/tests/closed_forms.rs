@@ -1,9 +1,7 @@
 //! Long runs against what papers derive for them: DCTCP's queue, fairness, the NIC's limit on one
 //! flow, and the share of a shared buffer that one hot port may take.
 
-mod common;
-
-use common::{exact, plan, simulate};
+use crate::common::{self, exact, plan, simulate};
 use millpond_core::Time;
 use millpond_results::{FlowRecord, jain};
 use std::fmt::Write;

@@ -4,9 +4,7 @@
 //! bytes in k packets takes T(c) = 8(c + 40k + 4040)/R + 2 µs if k ≥ 2. Acknowledgements of 44
 //! bytes share the links: a hop of one takes 3.52 ns.
 
-mod common;
-
-use common::{Records, assert_nothing_changes, exact, simulate};
+use crate::common::{self, Records, assert_nothing_changes, exact, simulate};
 use millpond_core::Time;
 use std::collections::BTreeSet;
 

@@ -1,9 +1,7 @@
 //! Whatever the network, the traffic and the mechanisms: packets and bytes are conserved, every
 //! flow that starts makes one record that makes sense, and the number of threads changes nothing.
 
-mod common;
-
-use common::{fingerprint, plan, simulate};
+use crate::common::{self, fingerprint, plan, simulate};
 use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::registry::Choice;
 use millpond_core::switch::path::PathParams;

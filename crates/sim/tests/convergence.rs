@@ -1,9 +1,7 @@
 //! Links that fail and come back, as the whole network sees them: before its routes converge remote
 //! switches go on sending into the hole, afterwards nobody does.
 
-mod common;
-
-use common::{Records, fingerprint, plan, simulate};
+use crate::common::{Records, fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;

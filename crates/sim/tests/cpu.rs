@@ -1,9 +1,7 @@
 //! Hosts' cores (`host.receive-cpu`) against arithmetic: a core that is never idle passes one over
 //! its cost, one that is idle adds its own delay, and its time is what it was asked for.
 
-mod common;
-
-use common::{exact as plan, fcts, simulate};
+use crate::common::{self, exact as plan, fcts, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 use millpond_core::host::CoreCounts;

@@ -1,9 +1,7 @@
 //! Flows that wait for others start to the picosecond when the news of the last can be there,
 //! however the network is cut into partitions; what never starts is reported.
 
-mod common;
-
-use common::{exact, fingerprint, plan, simulate};
+use crate::common::{self, exact, fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_core::random::Stream;
 use millpond_results::FlowRecord;

@@ -1,9 +1,7 @@
 //! The edge against numbers that are known without a simulation: what labels, lists and failures do
 //! to elephants.
 
-mod common;
-
-use common::{plan, simulate};
+use crate::common::{plan, simulate};
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;
 

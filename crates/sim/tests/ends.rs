@@ -2,9 +2,7 @@
 //! and where credit or acknowledgements are lost. Connections last over several messages, with gaps
 //! between them.
 
-mod common;
-
-use common::simulate;
+use crate::common::simulate;
 use millpond_core::Time;
 use millpond_core::registry::Choice;
 use millpond_scenario::Scenario;

@@ -1,9 +1,7 @@
 //! Requests and responses on an idle switch, to the picosecond: 10 Gb/s, 1 µs a link, no handshake
 //! unless said.
 
-mod common;
-
-use common::{Records, exact as plan, fcts, simulate};
+use crate::common::{Records, exact as plan, fcts, simulate};
 use millpond_core::Time;
 use millpond_results::FlowRecord;
 

@@ -2,9 +2,7 @@
 //! error, never a panic, and what can be planned can be run. Sums that wrap panic here, since tests
 //! check arithmetic.
 
-mod common;
-
-use common::Records;
+use crate::common::{self, Records};
 use millpond_core::params::{Form, Key};
 use millpond_core::registry::Place;
 use millpond_scenario::catalogue::{KeyInfo, places, tables};

@@ -1,8 +1,6 @@
 //! Rank programs over packets, by hand: the network of the collectives' tests.
 
-mod common;
-
-use common::{File, assert_nothing_changes, exact, plan, simulate};
+use crate::common::{File, assert_nothing_changes, exact, plan, simulate};
 use millpond_core::Time;
 
 /// T(1 MB): 250 packets of 4,000 bytes and 40 of headers over two links of 100 Gb/s and 1 µs.

@@ -1,9 +1,7 @@
 //! Homa in whole networks: a message alone, the order of service, overcommitment, losses, slowdown,
 //! and the same bytes for any threads and partitions.
 
-mod common;
-
-use common::{assert_nothing_changes, exact, fcts, plan, simulate};
+use crate::common::{assert_nothing_changes, exact, fcts, plan, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_results::FlowRecord;

@@ -1,9 +1,7 @@
 //! Determinism is law: the same records and counts for any number of threads, partitions, and
 //! either kind of port.
 
-mod common;
-
-use common::{assert_nothing_changes, assert_same, fingerprint, plan, simulate};
+use crate::common::{assert_nothing_changes, assert_same, fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::edge::gro::Cause;

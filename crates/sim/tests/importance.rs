@@ -1,9 +1,7 @@
 //! TLT from end to end: whatever becomes of unimportant packets, no timer expires, and without
 //! losses TLT changes nothing.
 
-mod common;
-
-use common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, simulate};
 use millpond_scenario::plan::Plan;
 use proptest::prelude::*;
 
@@ -11,9 +9,20 @@ use proptest::prelude::*;
 /// microseconds.
 type Loss = (f64, u64, Option<u64>);
 
+fn failures(losses: &[Loss]) -> String {
+    let failure = |(loss, from, until): &Loss| {
+        let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
+        format!(
+            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = \
+             {until}\nloss = {loss}\nlosable = \"unimportant\"\n"
+        )
+    };
+    losses.iter().map(failure).collect()
+}
+
 /// Two pairs of hosts over one bottleneck, each host sending `bytes` to its pair's other end.
 fn lossy(kind: &str, bytes: u64, losses: &[Loss], set: &[(&str, &str)]) -> Plan {
-    let mut text = format!(
+    let text = format!(
         r#"
         name = "lossy"
         duration = "100s"
@@ -38,14 +47,7 @@ fn lossy(kind: &str, bytes: u64, losses: &[Loss], set: &[(&str, &str)]) -> Plan 
         size = "{bytes}B"
         "#
     );
-    for (loss, from, until) in losses {
-        let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
-        text += &format!(
-            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = \
-             {until}\nloss = {loss}\nlosable = \"unimportant\"\n"
-        );
-    }
-    plan(&text, set)
+    plan(&(text + &failures(losses)), set)
 }
 
 /// Runs it to its end, without a timeout; how many unimportant packets were lost, and when the last
@@ -172,7 +174,7 @@ fn threads_and_partitions_change_nothing() {
 
 /// The same over queue pairs: `rdma` are keys of `[rdma]`.
 fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
-    let mut text = format!(
+    let text = format!(
         r#"
         name = "lossy-pairs"
         duration = "100s"
@@ -198,14 +200,7 @@ fn lossy_pairs(law: &str, rdma: &str, bytes: u64, losses: &[Loss]) -> Plan {
         size = "{bytes}B"
         "#
     );
-    for (loss, from, until) in losses {
-        let until = until.map_or("\"off\"".to_string(), |us| format!("\"{us}us\""));
-        text += &format!(
-            "[[failure]]\nlink = [\"switch0\", \"switch1\"]\nat = \"{from}us\"\nuntil = \
-             {until}\nloss = {loss}\nlosable = \"unimportant\"\n"
-        );
-    }
-    plan(&text, &[])
+    plan(&(text + &failures(losses)), &[])
 }
 
 /// By window where there is one or what is missing is known, by rate otherwise. Timeouts are as in

@@ -1,9 +1,7 @@
 //! Limits together with every other stage of a host: a limit charges the bytes that are on the
 //! wire, whatever cuts, merges or paces segments, and one that never acts changes nothing.
 
-mod common;
-
-use common::{Records, plan, simulate};
+use crate::common::{self, Records, plan, simulate};
 use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::host::LimitCounts;
 use millpond_core::registry::Choice;

@@ -1,9 +1,7 @@
 //! Limits on hosts: the rate holds whatever sends, nothing is lost without being counted, and a
 //! limit that is never reached changes nothing.
 
-mod common;
-
-use common::{Records, plan, simulate};
+use crate::common::{self, Records, plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_sim::Outcome;

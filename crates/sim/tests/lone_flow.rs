@@ -6,9 +6,7 @@
 //! its initial rate. So these get one that fills the longest round trip here. HPCC's law leaves a
 //! twentieth of the link free (`hpcc-eta`, and so does PowerTCP), and so much more is its bound.
 
-mod common;
-
-use common::{exact, simulate};
+use crate::common::{exact, simulate};
 use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::registry::Choice;
 

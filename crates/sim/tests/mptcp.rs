@@ -1,8 +1,6 @@
 //! MPTCP in the network: what subflows take together where they meet, and what several paths give.
 
-mod common;
-
-use common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, simulate};
 use millpond_core::Time;
 
 /// Two hosts at each end of one link, behind RED, so that all packets have the same loss. Host 0

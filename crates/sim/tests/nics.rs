@@ -1,9 +1,7 @@
 //! Hosts with several NICs: goodput over both, subflows and flowcells over all, ways of rails, and
 //! moving to another NIC when a link fails.
 
-mod common;
-
-use common::{Records, assert_nothing_changes, exact, simulate};
+use crate::common::{Records, assert_nothing_changes, exact, simulate};
 use millpond_core::Rate;
 use millpond_core::Time;
 use millpond_core::counters::DropReason;

@@ -1,9 +1,7 @@
 //! Parallel links between two switches are links of their own: each has its port, its queue and its
 //! rate.
 
-mod common;
-
-use common::{fingerprint, plan, simulate};
+use crate::common::{fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_results::Node;
 

@@ -1,9 +1,7 @@
 //! PFC in a whole network: nothing is lost, whatever the load, and the frames cross links,
 //! partitions and NICs alike for any number of threads.
 
-mod common;
-
-use common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, simulate};
 use millpond_core::Time;
 use proptest::prelude::*;
 

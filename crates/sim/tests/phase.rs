@@ -1,9 +1,7 @@
 //! Phase effects: equal senders share a link, whatever their packets' phases, and who gets nothing
 //! is counted.
 
-mod common;
-
-use common::{plan, simulate};
+use crate::common::{plan, simulate};
 use millpond_results::jain;
 use std::fmt::Write;
 

@@ -5,9 +5,7 @@
 //! (7/8)^n s, where n is the connection's number of round-trip samples; with RFC 6298's it ends at
 //! the floor.
 
-mod common;
-
-use common::simulate;
+use crate::common::simulate;
 use millpond_scenario::Scenario;
 
 const TEXT: &str = include_str!("../../../papers/canary/plateaus.toml");

@@ -1,9 +1,7 @@
 //! RACK (RFC 8985 §6) in a network: an incast whose drops include retransmissions, and what else a
 //! sender may have to do at the same time.
 
-mod common;
-
-use common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, simulate};
 use millpond_core::counters::DropReason;
 
 /// Twenty rounds of 16 flows of 32 KB into a drop-tail port of 256 KB.

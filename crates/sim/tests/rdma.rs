@@ -2,9 +2,7 @@
 //! nothing lost under PFC, everything delivered without it, and the same bytes for any threads and
 //! partitions.
 
-mod common;
-
-use common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_results::Node;

@@ -1,8 +1,6 @@
 //! Failures, samples, captures and probes, by hand.
 
-mod common;
-
-use common::{exact as plan, simulate};
+use crate::common::{exact as plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_core::packet::flags;

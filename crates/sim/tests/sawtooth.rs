@@ -19,9 +19,7 @@
 //! others were set after it: those of `first-mark` about the corrected analysis, those of
 //! `window-end` about what was measured. Hosts are exact here, as in the analysis.
 
-mod common;
-
-use common::{Records, plan, simulate};
+use crate::common::{Records, plan, simulate};
 use millpond_core::Time;
 use std::fmt::Write;
 

@@ -3,9 +3,7 @@
 //! Nothing but the first link is full, so what a short flow takes beyond its time in the empty
 //! network is its wait in its host's NIC. It comes at any phase of the long flows' packets.
 
-mod common;
-
-use common::{plan, simulate};
+use crate::common::{plan, simulate};
 
 /// Full packets of 1500 bytes on links of 10 Gb/s, which take 1.2 us each; between the two sides is
 /// room for all.

@@ -1,9 +1,7 @@
 //! No flow is faster than its ideal time, whatever the network, the paths, the transport and the
 //! traffic; and every flow and call that is complete has one.
 
-mod common;
-
-use common::{plan, simulate};
+use crate::common::{plan, simulate};
 use millpond_core::Time;
 use proptest::prelude::*;
 

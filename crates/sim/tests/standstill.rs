@@ -1,9 +1,7 @@
 //! A run whose open flows can never end stalls, at one time for any number of threads and
 //! partitions; a run in which something can still happen does not.
 
-mod common;
-
-use common::{assert_same, fingerprint, plan, simulate};
+use crate::common::{assert_same, fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_core::registry::Choice;
 use millpond_core::switch::pause::PauseTarget;

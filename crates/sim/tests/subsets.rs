@@ -1,9 +1,7 @@
 //! Every subset of the five systems runs on one network: each of its systems acts, the run drains,
 //! the audit holds, and results do not depend on threads.
 
-mod common;
-
-use common::{assert_same, fingerprint, plan, simulate};
+use crate::common::{assert_same, fingerprint, plan, simulate};
 use millpond_core::Time;
 use millpond_core::counters::DropReason;
 use millpond_sim::Outcome;

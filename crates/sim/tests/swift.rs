@@ -1,9 +1,7 @@
 //! Swift in the network: what an incast does to one port's queue, and the switches that its target
 //! counts.
 
-mod common;
-
-use common::{Records, plan, simulate};
+use crate::common::{Records, plan, simulate};
 use millpond_core::Time;
 use millpond_sim::Outcome;
 

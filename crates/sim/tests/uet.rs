@@ -2,9 +2,7 @@
 //! consortium's simulator, whose figures these tables have (defaults, seed 13). Rank programs are
 //! beside ATLAHS, which runs them over its htsim with NSCC.
 
-mod common;
-
-use common::{File, Records, exact, simulate};
+use crate::common::{File, Records, exact, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_sim::Outcome;

@@ -1,9 +1,7 @@
 //! Virtual switches and slow applications: what is lost where, and that with headroom by the
 //! formula, or with credits, nothing is.
 
-mod common;
-
-use common::{Records, assert_nothing_changes, exact, plan, simulate};
+use crate::common::{Records, assert_nothing_changes, exact, plan, simulate};
 use millpond_core::counters::DropReason;
 use millpond_sim::Outcome;
 use proptest::prelude::*;

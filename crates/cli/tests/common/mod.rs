@@ -75,6 +75,12 @@ impl Dir {
         dir.write("small.toml", SMALL);
         dir
     }
+    /// With `s.toml` in it, which is this scenario.
+    pub fn with(name: &str, scenario: &str) -> Dir {
+        let dir = Dir::new(name);
+        dir.write("s.toml", scenario);
+        dir
+    }
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -99,6 +105,9 @@ impl Dir {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+    pub fn output(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
     }
     /// Runs it to its end.
     pub fn run(&self, words: &[&str]) -> Ran {

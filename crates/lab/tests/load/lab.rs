@@ -1,13 +1,9 @@
-//! Hosts in namespaces of their own, runs on them, and runs of the simulator to compare with.
+//! Hosts in namespaces of their own, and runs on them.
 
-use millpond_core::Time;
+use crate::compared::Records;
 use millpond_lab::load::{self, Counts, Error, Place, Settings, Sink};
-use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
-use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Standing};
 use millpond_worlds::{Namespace, World, namespace};
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
@@ -106,70 +102,4 @@ impl Lab {
         };
         self.hosts.iter().flat_map(ss).collect()
     }
-}
-
-/// Records of a run.
-#[derive(Debug, Default)]
-pub struct Records {
-    pub flows: Vec<FlowRecord>,
-    pub queries: Vec<QueryRecord>,
-    pub rtts: Vec<Time>,
-    pub connections: Vec<ConnectionRecord>,
-    /// End the run at this many flows.
-    pub enough: Option<usize>,
-}
-
-impl Sink for Records {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.flows.push(record);
-        self.enough.is_none_or(|enough| self.flows.len() < enough)
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.queries.push(record);
-        true
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.rtts.push(rtt);
-        true
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.connections.push(record);
-        true
-    }
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
-        self.queries.push(*record);
-        Ok(())
-    }
-    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
-        self.connections.push(record.clone());
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
-
-pub fn plan(duration: &str, hosts: usize, traffic: &str) -> Plan {
-    let text = format!(
-        "{duration}\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n[transport]\nkind = \
-         \"newreno\"\n{traffic}"
-    );
-    let scenario = Scenario::parse("load", &text).unwrap_or_else(|e| panic!("{e}"));
-    scenario.plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
-}
-
-pub const UNTIL: &str = "duration = \"20s\"\nuntil = \"flows-complete\"";
-
-pub fn simulated(plan: &Plan) -> Records {
-    let mut records = Records::default();
-    millpond_sim::run(plan, 1, &mut records).unwrap();
-    records
 }

@@ -1,11 +1,14 @@
 //! The load generator's traffic on this kernel, against the simulator's of the same plan.
 #![cfg(target_os = "linux")]
 
+mod compared;
 mod lab;
 mod measurements;
 mod sampling;
 
-use lab::{Lab, Records, UNTIL, plan, simulated};
+use compared::{AFTER_RING, RING, Records, UNTIL, bytes, plan, simulated};
+use compared::{assert_calls_follow, assert_concurrency, assert_ring};
+use lab::Lab;
 use millpond_core::Time;
 use millpond_lab::load::{self, Counts, Place, Settings};
 use millpond_results::{FlowRecord, QueryRecord};
@@ -17,46 +20,16 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Its numbers, its start and what it belongs to.
-type Identity = ((u32, u16, u32, u32, u64), (Option<Time>, Time), (Option<u32>, bool));
-
-/// The fields that two worlds must agree on; `times`: of starts, too.
-fn identities(records: &Records, times: bool) -> BTreeSet<Identity> {
-    let of = |r: &FlowRecord| {
-        let start = times.then_some(r.start);
-        ((r.flow, r.class, r.src, r.dst, r.bytes), (start, r.ideal), (r.query, r.counted))
-    };
-    let set: BTreeSet<_> = records.flows.iter().map(of).collect();
-    assert_eq!(set.len(), records.flows.len(), "no flow has two records");
-    set
-}
-
-/// Flows and queries as in the simulator, all finished, in an order of times that can be.
-fn assert_like_the_simulator(plan: &Plan, (records, counts): &(Records, Counts), times: bool) {
-    assert!(counts.errors.is_empty(), "{:?}", counts.errors);
-    let expected = simulated(plan);
-    assert!(!expected.flows.is_empty());
-    assert_eq!(identities(records, times), identities(&expected, times));
-    for record in &records.flows {
+/// As the simulator, with each kernel's times and stamps.
+fn assert_like_the_simulator(plan: &Plan, run: &(Records, Counts), times: bool) {
+    compared::assert_like_the_simulator(plan, run, times);
+    for record in &run.0.flows {
         let (finish, first) = (record.finish.unwrap(), record.sender_first.unwrap());
-        assert!(record.start <= first && first < finish, "{record:?}");
-        let last = record.sender_last.unwrap();
-        assert!(last > first && last <= counts.ended && finish <= counts.ended, "{record:?}");
+        assert!(first < finish && first < record.sender_last.unwrap(), "{record:?}");
         assert!(record.srtt > Time::ZERO && record.rto > record.srtt, "{record:?}");
         assert!(finish - record.start >= record.srtt.min(Time::from_us(10)), "{record:?}");
     }
-    let of = |r: &QueryRecord| (r.query, r.class, r.client, r.degree, r.start, r.completed);
-    let queries = |records: &Records| records.queries.iter().map(of).collect::<BTreeSet<_>>();
-    assert_eq!(queries(records), queries(&expected));
-    assert!(records.queries.iter().all(|query| query.finish.is_some()));
-    assert_eq!(counts.started, records.flows.len() as u64);
-    assert_eq!(counts.completed, counts.started);
-    assert_eq!(counts.unstamped, 0, "every last acknowledgement has its time stamp");
-    assert_eq!(counts.pairs.values().sum::<u64>(), counts.bytes_measured);
-}
-
-fn bytes(records: &Records) -> u64 {
-    records.flows.iter().map(|flow| flow.bytes).sum()
+    assert_eq!(run.1.unstamped, 0, "every last acknowledgement has its time stamp");
 }
 
 const POISSON: &str = r#"
@@ -131,14 +104,7 @@ fn a_shuffle_keeps_its_concurrency() {
     let plan = plan(UNTIL, 6, traffic);
     let run = lab.run(&plan);
     assert_like_the_simulator(&plan, &run, false);
-    for host in 0..6 {
-        let own: Vec<_> = run.0.flows.iter().filter(|flow| flow.src == host).collect();
-        let at_once = |at: Time| {
-            let is_open = |f: &&&FlowRecord| f.start <= at && at < f.sender_last.unwrap();
-            own.iter().filter(is_open).count()
-        };
-        assert_eq!(own.iter().map(|flow| at_once(flow.start)).max(), Some(2));
-    }
+    assert_concurrency(&run.0.flows, 6, 2);
 }
 
 #[test]
@@ -154,7 +120,7 @@ fn calls_follow_each_other_on_their_connections() {
         response = "16KB"
     "#;
     let plan = plan("duration = \"300ms\"\nwarm-up = \"100ms\"", 3, traffic);
-    let (mut records, counts) = lab.run(&plan);
+    let (records, counts) = lab.run(&plan);
     assert!(counts.errors.is_empty(), "{:?}", counts.errors);
     assert_eq!(counts.started, records.flows.len() as u64);
     assert!(counts.completed > 100 && counts.started - counts.completed <= 2, "{counts:?}");
@@ -164,10 +130,7 @@ fn calls_follow_each_other_on_their_connections() {
         calls.map(|r| (r.flow, r.class, r.src, r.dst, r.bytes, r.ideal, r.is_call)).collect()
     };
     assert_eq!(kinds(&records), kinds(&expected));
-    records.flows.sort_by_key(|call| (call.flow, call.start));
-    for pair in records.flows.windows(2).filter(|pair| pair[0].flow == pair[1].flow) {
-        assert_eq!(pair[0].finish, Some(pair[1].start), "the next call follows at once");
-    }
+    assert_calls_follow(&records.flows);
     let counted = records.flows.iter().filter(|call| call.counted).count() as u64;
     assert!(counts.bytes_measured.abs_diff(counted * 16_200) <= 4 * 16_200);
     assert_eq!(counts.pairs.len(), 4);
@@ -194,35 +157,17 @@ fn probes_measure_round_trips_at_their_period() {
 #[test]
 fn dependent_flows_start_after_what_they_wait_for() {
     let lab = needs!(Lab::new("after", 3));
-    let traffic = r#"
-        [[traffic]]
-        name = "ring"
-        kind = "flows"
-        rows = [
-            { start = "1ms", src = 0, dst = 1, bytes = 300000, id = "a" },
-            { start = 0, src = 1, dst = 2, bytes = 200000, id = "b", after = ["a"] },
-            { start = "2ms", src = 2, dst = 0, bytes = 9000, id = "c", after = ["a", "b"] },
-        ]
-        [[traffic]]
-        name = "then"
-        kind = "permutation"
-        size = "5KB"
-        after = ["ring"]
-    "#;
-    let plan = plan(UNTIL, 3, traffic);
+    let plan = plan(UNTIL, 3, &format!("{RING}{AFTER_RING}"));
     let run = lab.run(&plan);
     assert_like_the_simulator(&plan, &run, false);
     assert!(run.1.waiting.is_empty() && run.1.late.is_empty());
-    let graph = plan.traffic.dependencies.as_deref().unwrap();
-    let flow = |n: u32| run.0.flows.iter().find(|f| f.flow == graph.first_flow + n).unwrap();
-    let node = |id: &str| (0..6).find(|n| graph.id(*n) == Some(id)).unwrap();
-    let [a, b, c] = ["a", "b", "c"].map(node);
-    let end = |n: u32| (flow(n).finish.unwrap(), flow(n).dst);
-    assert_eq!(flow(a).start, Time::from_ms(1));
-    assert_eq!(flow(b).start, graph.earliest(end(a).0, end(a).1, b));
-    let waits = [a, b].map(|n| graph.earliest(end(n).0, end(n).1, c));
-    assert_eq!(Some(flow(c).start), waits.into_iter().max());
-    assert!((3..6).all(|n| flow(n).start >= end(c).0));
+    let (end, first) = (
+        assert_ring(&plan, &run.0.flows),
+        plan.traffic.dependencies.as_deref().unwrap().first_flow,
+    );
+    let flow = |n: u32| run.0.flows.iter().find(|flow| flow.flow == first + n).unwrap();
+    assert_eq!(flow(0).start, Time::from_ms(1));
+    assert!((3..6).all(|n| flow(n).start >= end));
 }
 
 #[test]
@@ -359,7 +304,7 @@ fn both_ends_have_the_congestion_control() {
 fn a_run_ends_when_its_sink_or_its_caller_has_enough() {
     let lab = needs!(Lab::new("enough", 2));
     let plan = plan("duration = \"60s\"", 2, POISSON);
-    let mut records = Records { enough: Some(5), ..Records::default() };
+    let mut records = Records { stop_after: Some(5), ..Records::default() };
     let counts = lab.run_into(&plan, &AtomicBool::new(false), &mut records).unwrap();
     assert!(counts.interrupted && counts.completed == 5, "{counts:?}");
     assert_eq!(counts.started, records.flows.len() as u64);

@@ -1,6 +1,7 @@
 //! Measurements of the load generator: run each by itself, with `--ignored --nocapture`.
 
-use crate::lab::{Lab, UNTIL, plan};
+use crate::compared::{UNTIL, plan};
+use crate::lab::Lab;
 use millpond_lab::load::Place;
 use millpond_worlds::{namespace, needs};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};

@@ -1,6 +1,7 @@
 //! Samples of connections and of goodput.
 
-use crate::lab::{Lab, plan, simulated};
+use crate::compared::{plan, simulated};
+use crate::lab::Lab;
 use millpond_core::Time;
 use millpond_results::ConnectionRecord;
 use millpond_worlds::needs;

@@ -1,53 +1,22 @@
 //! The harness of conformance tests: a simulated network's run, its packets as frames, sockets in
 //! the place of devices, and the comparison of two lists.
 
+#[path = "../../../sim/tests/common/records.rs"]
+mod records;
+
 use crate::dataplane::frame::checksum::{Sum, pseudo};
 use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Layers, Mac, Tag, parse};
 use millpond_core::packet::{Kind, flags};
 use millpond_core::{HostId, Packet};
-use millpond_results::{FlowRecord, PacketRecord, PauseRecord, QueryRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Outcome, PollRecord, Standing};
+use millpond_sim::Outcome;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
-use std::convert::Infallible;
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 
-#[derive(Default)]
-pub struct Records {
-    pub flows: Vec<FlowRecord>,
-    pub packets: Vec<PacketRecord>,
-    pub pauses: Vec<PauseRecord>,
-    pub polls: Vec<PollRecord>,
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, _: &QueryRecord) -> Result<(), Infallible> {
-        Ok(())
-    }
-    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(record.clone());
-        Ok(())
-    }
-    fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
-        self.pauses.push(*record);
-        Ok(())
-    }
-    fn poll(&mut self, record: &PollRecord) -> Result<(), Infallible> {
-        self.polls.push(record.clone());
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
+pub use records::Records;
 
 /// Runs a scenario with some keys set; with `polls`, receive queues record theirs.
 pub fn record(

@@ -1,5 +1,6 @@
 //! The rules of the house that no tool checks: the width of lines (rustfmt leaves macro bodies,
-//! strings, attributes and tables as they are), and that imports have no circles.
+//! strings, attributes and tables as they are), that imports have no circles, and that each file of
+//! tests is compiled.
 
 mod circles;
 
@@ -43,6 +44,32 @@ fn no_line_is_longer_than_100_columns() {
         }
     }
     assert!(long.is_empty(), "lines of more than {WIDTH} columns:\n{long}");
+}
+
+/// A crate without automatic test programs would leave out a file that no program names.
+#[test]
+fn every_file_of_tests_belongs_to_a_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let mut left_out = Vec::new();
+    for entry in fs::read_dir(&root).unwrap() {
+        let manifest = entry.unwrap().path().join("Cargo.toml");
+        let Ok(mut text) = fs::read_to_string(&manifest) else { continue };
+        if !text.contains("autotests = false") {
+            continue;
+        }
+        let folder = manifest.with_file_name("tests");
+        let mut files = sources(&folder);
+        files.retain(|path| path.parent() == Some(&folder));
+        files.iter().for_each(|path| text += &fs::read_to_string(path).unwrap());
+        files.retain(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy();
+            ![format!("tests/{name}.rs\""), format!("mod {name};")]
+                .iter()
+                .any(|is| text.contains(is))
+        });
+        left_out.extend(files);
+    }
+    assert_eq!(left_out, [""; 0].map(PathBuf::from), "no `mod` in a program of the crate's tests");
 }
 
 #[test]

@@ -1,17 +1,16 @@
 //! Runs scenarios written in a test and keeps their records.
 
-#![allow(dead_code)]
+mod records;
 
 use millpond_core::Time;
 use millpond_core::packet::Body;
-use millpond_results::{
-    CollectiveRecord, ConnectionRecord, FlowRecord, PacketRecord, PauseRecord, QueryRecord,
-    QueueRecord, RankRecord,
-};
+use millpond_results::{FlowRecord, PacketRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Outcome, Standing};
-use std::convert::Infallible;
+use millpond_sim::Outcome;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use records::Records;
 
 /// A file that is removed with the test.
 pub struct File(pub std::path::PathBuf);
@@ -19,8 +18,9 @@ pub struct File(pub std::path::PathBuf);
 impl File {
     /// A rank program's file.
     pub fn new(name: &str, text: &str) -> File {
-        let path =
-            std::env::temp_dir().join(format!("millpond-{name}-{}.goal", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("millpond-{name}-{process}-{number}.goal"));
         std::fs::write(&path, text).unwrap();
         File(path)
     }
@@ -29,69 +29,6 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// The results of a run.
-#[derive(Debug, Default)]
-pub struct Records {
-    pub flows: Vec<FlowRecord>,
-    pub queries: Vec<QueryRecord>,
-    pub rtts: Vec<Time>,
-    pub queues: Vec<QueueRecord>,
-    pub connections: Vec<ConnectionRecord>,
-    pub packets: Vec<PacketRecord>,
-    pub pauses: Vec<PauseRecord>,
-    pub ranks: Vec<RankRecord>,
-    pub collectives: Vec<CollectiveRecord>,
-    /// End the run when this many flows are over.
-    pub stop_after: Option<u64>,
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
-        self.queries.push(*record);
-        Ok(())
-    }
-    fn rtt(&mut self, rtt: Time) -> Result<(), Infallible> {
-        self.rtts.push(rtt);
-        Ok(())
-    }
-    fn queue(&mut self, record: &QueueRecord) -> Result<(), Infallible> {
-        self.queues.push(*record);
-        Ok(())
-    }
-    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
-        self.connections.push(record.clone());
-        Ok(())
-    }
-    fn packet(&mut self, record: &PacketRecord) -> Result<(), Infallible> {
-        self.packets.push(record.clone());
-        Ok(())
-    }
-    fn pause(&mut self, record: &PauseRecord) -> Result<(), Infallible> {
-        assert!(
-            self.packets.last().is_none_or(|packet| packet.at <= record.at),
-            "frames come in the order of time"
-        );
-        self.pauses.push(*record);
-        Ok(())
-    }
-    fn rank(&mut self, record: &RankRecord) -> Result<(), Infallible> {
-        self.ranks.push(record.clone());
-        Ok(())
-    }
-    fn collective(&mut self, record: &CollectiveRecord) -> Result<(), Infallible> {
-        self.collectives.push(*record);
-        Ok(())
-    }
-    fn edge(&mut self, standing: &Standing) -> Result<bool, Infallible> {
-        Ok(self.stop_after.is_none_or(|n| standing.completed < n))
     }
 }
 

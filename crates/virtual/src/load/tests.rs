@@ -1,82 +1,19 @@
 //! The load against agents of a network that loses nothing, and against real ones.
 
 mod agents;
+#[path = "../../../lab/tests/load/compared.rs"]
+mod compared;
 mod network;
 
 use super::Load;
 use crate::calendar::Orders;
+use compared::{AFTER_RING, RING, Records, UNTIL, bytes, plan};
+use compared::{assert_calls_follow, assert_concurrency, assert_like_the_simulator, assert_ring};
 use millpond_core::Time;
-use millpond_lab::load::{Counts, Sink};
-use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
-use millpond_scenario::Scenario;
+use millpond_lab::load::Counts;
+use millpond_results::FlowRecord;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Standing};
 use network::Network;
-use std::collections::BTreeSet;
-use std::convert::Infallible;
-
-#[derive(Debug, Default)]
-struct Records {
-    flows: Vec<FlowRecord>,
-    queries: Vec<QueryRecord>,
-    rtts: Vec<Time>,
-    connections: Vec<ConnectionRecord>,
-}
-
-impl Sink for Records {
-    fn flow(&mut self, record: FlowRecord) -> bool {
-        self.flows.push(record);
-        true
-    }
-    fn query(&mut self, record: QueryRecord) -> bool {
-        self.queries.push(record);
-        true
-    }
-    fn rtt(&mut self, rtt: Time) -> bool {
-        self.rtts.push(rtt);
-        true
-    }
-    fn connection(&mut self, record: ConnectionRecord) -> bool {
-        self.connections.push(record);
-        true
-    }
-}
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
-        self.queries.push(*record);
-        Ok(())
-    }
-    fn connection(&mut self, record: &ConnectionRecord) -> Result<(), Infallible> {
-        self.connections.push(record.clone());
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
-
-fn plan(duration: &str, hosts: usize, traffic: &str) -> Plan {
-    let text = format!(
-        "{duration}\n[topology]\nkind = \"single-switch\"\nhosts = {hosts}\n[transport]\nkind = \
-         \"newreno\"\n{traffic}"
-    );
-    let scenario = Scenario::parse("load", &text).unwrap_or_else(|e| panic!("{e}"));
-    scenario.plan(None, &[], None).unwrap_or_else(|e| panic!("{e}"))
-}
-
-const UNTIL: &str = "duration = \"20s\"\nuntil = \"flows-complete\"";
-
-fn simulated(plan: &Plan) -> Records {
-    let mut records = Records::default();
-    millpond_sim::run(plan, 1, &mut records).unwrap();
-    records
-}
 
 /// Makes a plan's traffic in a network.
 fn run(plan: &Plan, network: &mut Network) -> (Records, Counts) {
@@ -95,42 +32,6 @@ fn run(plan: &Plan, network: &mut Network) -> (Records, Counts) {
     }
     let counts = load.conclude(Time::MAX, &mut records);
     (records, counts)
-}
-
-/// The fields that two worlds must agree on; `times`: starts, too.
-fn identities(records: &Records, times: bool) -> BTreeSet<impl Ord + std::fmt::Debug + use<>> {
-    let of = |r: &FlowRecord| {
-        let start = times.then_some(r.start);
-        ((r.flow, r.class, r.src, r.dst, r.bytes), (start, r.ideal), (r.query, r.counted))
-    };
-    let set: BTreeSet<_> = records.flows.iter().map(of).collect();
-    assert_eq!(set.len(), records.flows.len(), "no flow has two records");
-    set
-}
-
-/// Flows and queries as in the simulator, all finished, in an order of times that can be.
-fn assert_like_the_simulator(plan: &Plan, (records, counts): &(Records, Counts), times: bool) {
-    assert!(counts.errors.is_empty(), "{:?}", counts.errors);
-    let expected = simulated(plan);
-    assert!(!expected.flows.is_empty());
-    assert_eq!(identities(records, times), identities(&expected, times));
-    for record in &records.flows {
-        let (finish, first) = (record.finish.unwrap(), record.sender_first.unwrap());
-        let last = record.sender_last.unwrap();
-        assert!(record.start <= first && record.start < finish && first <= last, "{record:?}");
-        assert!(last <= counts.ended && finish <= counts.ended, "{record:?}");
-    }
-    let of = |r: &QueryRecord| (r.query, r.class, r.client, r.degree, r.start, r.completed);
-    let queries = |records: &Records| records.queries.iter().map(of).collect::<BTreeSet<_>>();
-    assert_eq!(queries(records), queries(&expected));
-    assert!(records.queries.iter().all(|query| query.finish.is_some()));
-    assert_eq!(counts.started, records.flows.len() as u64);
-    assert_eq!(counts.completed, counts.started);
-    assert_eq!(counts.pairs.values().sum::<u64>(), counts.bytes_measured);
-}
-
-fn bytes(records: &Records) -> u64 {
-    records.flows.iter().map(|flow| flow.bytes).sum()
 }
 
 const INCAST: &str = r#"
@@ -183,43 +84,19 @@ fn flows_queries_and_shuffles_are_the_simulators() {
     let plan = self::plan(UNTIL, 4, SHUFFLE);
     let run_of = run(&plan, &mut Network::default());
     assert_like_the_simulator(&plan, &run_of, false);
-    for host in 0..4 {
-        let own: Vec<_> = run_of.0.flows.iter().filter(|flow| flow.src == host).collect();
-        let is_open = |f: &&&FlowRecord, at| f.start <= at && at < f.sender_last.unwrap();
-        let at_once = |at: Time| own.iter().filter(|f| is_open(f, at)).count();
-        assert_eq!(own.iter().map(|flow| at_once(flow.start)).max(), Some(2));
-    }
+    assert_concurrency(&run_of.0.flows, 4, 2);
 }
 
 #[test]
 fn dependent_flows_start_after_what_they_wait_for() {
-    let traffic = r#"
-        [[traffic]]
-        name = "ring"
-        kind = "flows"
-        rows = [
-            { start = "1ms", src = 0, dst = 1, bytes = 300000, id = "a" },
-            { start = 0, src = 1, dst = 2, bytes = 200000, id = "b", after = ["a"] },
-            { start = "2ms", src = 2, dst = 0, bytes = 9000, id = "c", after = ["a", "b"] },
-        ]
-        [[traffic]]
-        name = "then"
-        kind = "permutation"
-        size = "5KB"
-        after = ["ring"]
-    "#;
-    let plan = plan(UNTIL, 3, traffic);
+    let plan = plan(UNTIL, 3, &format!("{RING}{AFTER_RING}"));
     let run = run(&plan, &mut Network::default());
     assert_like_the_simulator(&plan, &run, false);
-    let graph = plan.traffic.dependencies.as_deref().unwrap();
-    let node = |id: &str| (0..6).find(|n| graph.id(*n) == Some(id)).unwrap();
-    let flow = |n: u32| run.0.flows.iter().find(|f| f.flow == graph.first_flow + n).unwrap();
-    let [a, b, c] = ["a", "b", "c"].map(node);
-    let end = |n: u32| (flow(n).finish.unwrap(), flow(n).dst);
-    assert_eq!(flow(b).start, graph.earliest(end(a).0, end(a).1, b));
-    let waits = [a, b].map(|n| graph.earliest(end(n).0, end(n).1, c));
-    assert_eq!(Some(flow(c).start), waits.into_iter().max());
-    assert!((3..6).all(|n| flow(n).start >= end(c).0));
+    let (end, first) = (
+        assert_ring(&plan, &run.0.flows),
+        plan.traffic.dependencies.as_deref().unwrap().first_flow,
+    );
+    assert!(run.0.flows.iter().filter(|flow| flow.flow >= first + 3).all(|flow| flow.start >= end));
 }
 
 #[test]
@@ -234,11 +111,7 @@ fn calls_follow_each_other_until_their_stop() {
     assert!(counts.completed > 100 && counts.completed == counts.started, "{counts:?}");
     let stop = Time::from_ms(20);
     assert!(records.flows.iter().all(|call| call.start < stop && call.finish.is_some()));
-    let mut calls: Vec<_> = records.flows.iter().collect();
-    calls.sort_by_key(|call| (call.flow, call.start));
-    for pair in calls.windows(2).filter(|pair| pair[0].flow == pair[1].flow) {
-        assert_eq!(pair[0].finish, Some(pair[1].start), "the next call follows at once");
-    }
+    assert_calls_follow(&records.flows);
     // To the horizon: what is under way stays unfinished, but its bytes so far are counted.
     let (records, counts) = run(&until("1s", "30010us"), &mut Network::default());
     assert_eq!(counts.started - counts.completed, 2);

@@ -1,5 +1,7 @@
 //! Worlds of real kernels. They need one, which `make setup-virtual` builds.
 
+#[path = "../../../lab/tests/load/compared.rs"]
+mod compared;
 mod mixed;
 mod traffic;
 mod world;

@@ -1,29 +1,12 @@
 //! Networks of two stacks: kernels and modelled hosts on the same switches.
 
-use super::{Records, try_run};
+use crate::{Records, compared, try_run};
 use millpond_core::Time;
-use millpond_results::{FlowRecord, QueryRecord};
+use millpond_results::FlowRecord;
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
-use millpond_sim::{Observer, Standing};
 use millpond_virtual::kernels;
 use millpond_worlds::needs;
-use std::convert::Infallible;
-
-impl Observer for Records {
-    type Error = Infallible;
-    fn flow(&mut self, record: &FlowRecord) -> Result<(), Infallible> {
-        self.flows.push(*record);
-        Ok(())
-    }
-    fn query(&mut self, record: &QueryRecord) -> Result<(), Infallible> {
-        self.queries.push(*record);
-        Ok(())
-    }
-    fn edge(&mut self, _: &Standing) -> Result<bool, Infallible> {
-        Ok(true)
-    }
-}
 
 /// Hosts 0 and 1 are kernels, on a leaf each; the others are modelled.
 const NETWORK: &str = "until = \"flows-complete\"\nduration = \"200ms\"\n[topology]\n\
@@ -38,16 +21,9 @@ fn plan(network: &str, traffic: &str) -> Plan {
     Scenario::parse("mixed", &text).unwrap().plan(None, &[], None).unwrap()
 }
 
-fn sorted(records: Records) -> Vec<FlowRecord> {
-    let mut flows = records.flows;
+fn sorted(mut flows: Vec<FlowRecord>) -> Vec<FlowRecord> {
     flows.sort_by_key(|record| record.flow);
     flows
-}
-
-fn simulated(plan: &Plan) -> Vec<FlowRecord> {
-    let mut records = Records::default();
-    let Ok(_) = millpond_sim::run(plan, 1, &mut records);
-    sorted(records)
 }
 
 /// Beside kernels that rest, modelled hosts do what the simulator has them do, to the picosecond.
@@ -61,7 +37,7 @@ fn beside_idle_kernels_modelled_flows_are_the_simulators() {
          [\"1..3\", \"5..7\"]\ndegree = 5\ncount = 4\nrate = 1000.0\n",
     );
     let (outcome, records) = try_run(&plan, 1).unwrap();
-    let (own, theirs) = (sorted(records), simulated(&plan));
+    let (own, theirs) = (sorted(records.flows), sorted(compared::simulated(&plan).flows));
     assert!(theirs.len() > 50 && theirs.iter().all(|it| it.finish.is_some()));
     assert!(theirs.iter().any(|it| it.retransmitted > 0), "the network is loaded");
     let other = own.iter().zip(&theirs).find(|(own, theirs)| own != theirs);
@@ -80,11 +56,7 @@ fn kernels_and_modelled_hosts_share_a_port() {
                    rows = [{ start = 0, src = 1, dst = 5, bytes = 20000000 }]\n";
     let plan = plan(&NETWORK.replace("spines = 2", "spines = 1"), traffic);
     let runs: Vec<_> = [1, 1, 2].map(|parallel| try_run(&plan, parallel).unwrap()).into();
-    let of = |(_, records): &(_, Records)| {
-        let mut flows = records.flows.clone();
-        flows.sort_by_key(|record| record.flow);
-        flows
-    };
+    let of = |(_, records): &(_, Records)| sorted(records.flows.clone());
     let flows = of(&runs[0]);
     assert_eq!(flows.len(), 2);
     assert!(

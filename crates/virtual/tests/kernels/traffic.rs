@@ -1,5 +1,6 @@
 //! The traffic of real kernels: the records that it makes.
 
+use crate::compared::{RING, assert_calls_follow, assert_ring};
 use crate::{Records, try_run};
 use millpond_core::Time;
 use millpond_lab::load::Counts;
@@ -46,31 +47,12 @@ fn assert_complete(plan: &Plan, (records, counts): &(Records, Counts)) {
 #[test]
 fn dependent_flows_and_shuffles_follow_what_they_wait_for() {
     needs!(kernels::find(None));
-    let traffic = r#"
-        [[traffic]]
-        name = "ring"
-        kind = "flows"
-        rows = [
-            { start = "1ms", src = 0, dst = 1, bytes = 300000, id = "a" },
-            { start = 0, src = 1, dst = 2, bytes = 200000, id = "b", after = ["a"] },
-            { start = "2ms", src = 2, dst = 0, bytes = 9000, id = "c", after = ["a", "b"] },
-        ]
-        [[traffic]]
-        kind = "shuffle"
-        size = "20KB"
-        concurrency = 2
-    "#;
-    let plan = plan(UNTIL, 4, traffic);
+    let shuffle = "[[traffic]]\nkind = \"shuffle\"\nsize = \"20KB\"\nconcurrency = 2\n";
+    let plan = plan(UNTIL, 4, &format!("{RING}{shuffle}"));
     let run = run(&plan);
     assert_complete(&plan, &run);
     assert_eq!(run.0.flows.len(), 3 + 4 * 3);
-    let graph = plan.traffic.dependencies.as_deref().unwrap();
-    let node = |id: &str| (0..3).find(|n| graph.id(*n) == Some(id)).unwrap();
-    let flow = |n: u32| run.0.flows.iter().find(|f| f.flow == graph.first_flow + n).unwrap();
-    let [a, b, c] = ["a", "b", "c"].map(node);
-    let earliest = |n, of| graph.earliest(flow(n).finish.unwrap(), flow(n).dst, of);
-    assert_eq!(flow(b).start, earliest(a, b));
-    assert_eq!(flow(c).start, earliest(a, c).max(earliest(b, c)));
+    assert_ring(&plan, &run.0.flows);
 }
 
 #[test]
@@ -149,11 +131,7 @@ fn calls_end_at_their_stop_and_partial_ones_count() {
     let stop = Time::from_ms(6);
     assert!(counts.errors.is_empty() && counts.started == counts.completed, "{counts:?}");
     assert!(counts.started > 50 && records.flows.iter().all(|call| call.start < stop));
-    let mut calls: Vec<_> = records.flows.iter().collect();
-    calls.sort_by_key(|call| (call.flow, call.start));
-    for pair in calls.windows(2).filter(|pair| pair[0].flow == pair[1].flow) {
-        assert_eq!(pair[0].finish, Some(pair[1].start), "the next call follows at once");
-    }
+    assert_calls_follow(&records.flows);
     // Bytes by time: after the last call all, and before each sample those of whole calls at least.
     let all = records.flows.len() as u64 * 16_200;
     assert_eq!((counts.goodput.len(), counts.goodput[9][0]), (10, all));

@@ -1,8 +1,8 @@
 //! The load against agents that are processes in namespaces of this machine's kernel, by the wall
 //! clock: the guests' own program, which takes its orders from a socket here.
 
-use super::{INCAST, RPC, Records, SHUFFLE, THINKING, UNTIL, plan};
-use super::{assert_like_the_simulator, bytes};
+use super::compared::{Records, UNTIL, assert_like_the_simulator, bytes, plan};
+use super::{INCAST, RPC, SHUFFLE, THINKING};
 use crate::calendar::Orders;
 use crate::image;
 use crate::load::{Load, PORT};

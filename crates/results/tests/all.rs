@@ -1,0 +1,8 @@
+//! The tests of results, as one program.
+
+mod common;
+#[path = "../../scenario/tests/cost.rs"]
+mod cost;
+mod damage;
+mod folder;
+mod jobs;

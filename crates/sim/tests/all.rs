@@ -1,0 +1,41 @@
+//! The tests of whole networks: one program, since each would compile the simulator for itself.
+
+mod common;
+
+mod analytic;
+mod bfc;
+mod chakra;
+mod closed_forms;
+mod collectives;
+mod conservation;
+mod convergence;
+mod cpu;
+mod dependencies;
+mod edge;
+mod ends;
+mod exchanges;
+mod extremes;
+mod goal;
+mod homa;
+mod identity;
+mod importance;
+mod limit_charges;
+mod limits;
+mod lone_flow;
+mod mptcp;
+mod nics;
+mod parallel_links;
+mod pause;
+mod phase;
+mod plateaus;
+mod rack;
+mod rdma;
+mod recording;
+mod sawtooth;
+mod sharing;
+mod slowdown;
+mod standstill;
+mod subsets;
+mod swift;
+mod uet;
+mod virtual_switch;
