@@ -1,6 +1,6 @@
 # Every target first installs what is missing (scripts/setup.sh), and says so.
 .DEFAULT_GOAL := help
-.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-full test-python bench bench-limit bench-limit-cost bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-dist setup-deb setup-book setup-bench setup-limit setup-virtual setup-fuzz
+.PHONY: help demo picture heatmap drawings book dist dist-musl deb test test-core test-crates test-full test-python package pytest bench bench-limit bench-limit-cost bench-lab bench-lab-peers bench-judge bench-virtual bench-python bench-switch lint fuzz setup setup-sim setup-test setup-python setup-musl setup-dist setup-deb setup-book setup-bench setup-limit setup-virtual setup-fuzz
 
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
@@ -120,24 +120,34 @@ test-core: setup-sim
 	cargo test --locked $(CORE) --lib --examples
 	cargo test --locked $(CORE) --doc
 
+test: test-crates
+	@$(MAKE) --no-print-directory test-python
+
 # Tests build with [profile.test] of Cargo.toml: optimised, and with the checks of a debug build.
 # Property tests draw their cases by the number of the tree: a commit has one outcome, the next commit other cases.
-test: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
-test: setup-test setup-virtual
+test-crates: export PROPTEST_RNG_SEED ?= $(shell printf %d 0x$$(git rev-parse --short=15 HEAD^{tree} 2>/dev/null || echo 1))
+test-crates: setup-test setup-virtual
 	@echo "cases of property tests: PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED"
 	cargo test --workspace --exclude millpond-python --locked
-	@$(MAKE) --no-print-directory test-python
 
 # The Python package, built as `make demo` is, installed into target/python and tested there.
 PYTHON := target/python/bin
-test-python: export CARGO_PROFILE_RELEASE_LTO = off
-test-python: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
-test-python: export CARGO_PROFILE_RELEASE_DEBUG = false
-test-python: export MATURIN_PEP517_ARGS = --profile release
-test-python: setup-python
+package: export CARGO_PROFILE_RELEASE_LTO = off
+package: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+package: export CARGO_PROFILE_RELEASE_DEBUG = false
+package: export MATURIN_PEP517_ARGS = --profile release
+package: setup-python
 	@if [ -x $(PYTHON)/maturin ]; then \
 		PATH="$(CURDIR)/$(PYTHON):$$PATH" $(PYTHON)/pip install --quiet --no-build-isolation \
-			--force-reinstall --no-deps ./crates/python && \
+			--force-reinstall --no-deps ./crates/python; \
+	fi
+
+test-python: package
+	@$(MAKE) --no-print-directory pytest
+
+# With the package that is installed.
+pytest:
+	@if [ -x $(PYTHON)/maturin ]; then \
 		cd crates/python && $(CURDIR)/$(PYTHON)/python -B -m pytest -q -p no:cacheprovider $(ARGS); \
 	else \
 		echo "skipped: the Python package: Python 3.9 with venv, maturin or pytest is missing"; \
