@@ -1,5 +1,6 @@
 //! Files that a run writes beside its flows, as other programs read them.
 
+use crate::common::{Dir, succeed};
 use millpond_worlds::needs;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -50,33 +51,19 @@ const SCENARIO: &str = r#"
     period = "50us"
 "#;
 
-/// A folder with a result, removed at the end.
-struct Run(PathBuf);
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+/// A folder with a result.
+struct Run(Dir);
 
 impl Run {
     fn new(name: &str, extra: &[&str]) -> Run {
-        let folder =
-            std::env::temp_dir().join(format!("millpond-captures-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let run = Run(folder);
-        std::fs::write(run.0.join("captures.toml"), SCENARIO).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        command
-            .args(["run", "captures.toml", "--out", "out", "--quiet", "--json"])
-            .args(extra)
-            .current_dir(&run.0);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        run
+        let dir = Dir::new(name);
+        dir.write("captures.toml", SCENARIO);
+        let words = ["run", "captures.toml", "--out", "out", "--quiet", "--json"];
+        succeed(&mut dir.command(&[&words, extra].concat()));
+        Run(dir)
     }
     fn file(&self, name: &str) -> PathBuf {
-        self.0.join("out").join(name)
+        self.0.at("out").join(name)
     }
     fn bytes(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -254,9 +241,7 @@ fn tshark_reads_what_was_written() {
 fn sampled_connections_are_exported_and_drawn() {
     let run = Run::new("connections", &[]);
     let export = |table: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-        let output =
-            command.args(["export", "out", "--table", table]).current_dir(&run.0).output().unwrap();
+        let output = run.0.output(&["export", "out", "--table", table]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

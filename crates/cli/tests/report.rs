@@ -2,9 +2,10 @@
 //! asked of the network, a phone does not scroll sideways and can be read, and its charts can be
 //! taken away. Skipped, with a message, where there is no Chromium.
 
+use crate::common::Dir;
 use millpond_worlds::needs;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 const SCENARIO: &str = r#"
@@ -53,25 +54,19 @@ at = "1ms"
 until = "2ms"
 "#;
 
-/// A fresh folder, removed with the test.
-struct Dir(PathBuf);
+/// A folder with a scenario, and pages of its runs.
+struct Pages(Dir);
 
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let dir = std::env::temp_dir().join(format!("millpond-page-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join("scenario.toml"), SCENARIO).unwrap();
-        Dir(dir)
+impl Pages {
+    fn new(name: &str) -> Pages {
+        let dir = Dir::new(name);
+        dir.write("scenario.toml", SCENARIO);
+        Pages(dir)
     }
 
     /// Runs millpond here.
     fn millpond(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_millpond"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .output()
-            .unwrap()
+        self.0.output(arguments)
     }
 
     #[track_caller]
@@ -81,13 +76,7 @@ impl Dir {
     }
 
     fn page(&self, folder: &str) -> String {
-        fs::read_to_string(self.0.join(folder).join("report.html")).unwrap()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::read_to_string(self.0.at(folder).join("report.html")).unwrap()
     }
 }
 
@@ -107,9 +96,8 @@ fn browser() -> Result<&'static str, &'static str> {
 }
 
 /// Opens a page of text in a window of this width. Whatever it asks for, no name resolves.
-fn open(browser: &str, dir: &Dir, page: &str, width: u32) -> Seen {
-    let (file, profile, log) =
-        (dir.0.join("page.html"), dir.0.join("profile"), dir.0.join("net.json"));
+fn open(browser: &str, dir: &Pages, page: &str, width: u32) -> Seen {
+    let (file, profile, log) = (dir.0.at("page.html"), dir.0.at("profile"), dir.0.at("net.json"));
     let _ = fs::remove_dir_all(&profile);
     fs::write(&file, page).unwrap();
     let with = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
@@ -183,7 +171,7 @@ fn is_quiet(seen: &Seen) {
 
 #[test]
 fn the_pages_render_quietly() {
-    let dir = Dir::new("quiet");
+    let dir = Pages::new("quiet");
     dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
     let browser = needs!(browser());
@@ -234,8 +222,8 @@ fn taken_away(caption: &str) -> String {
 
 #[test]
 fn charts_can_be_taken_away_and_drawn_on_the_other_scale() {
-    let dir = Dir::new("taken");
-    fs::write(dir.0.join("scenario.toml"), format!("{SCENARIO}{OVER_TIME}")).unwrap();
+    let dir = Pages::new("taken");
+    dir.0.write("scenario.toml", &format!("{SCENARIO}{OVER_TIME}"));
     let sampled = ["duration=100ms", "until=flows-complete", "capture.goodput=100us"];
     let mut compare =
         vec!["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"];
@@ -309,8 +297,8 @@ const ZOOM: &str = "<script>{
 
 #[test]
 fn a_drag_over_a_chart_of_time_shows_that_range() {
-    let dir = Dir::new("zoom");
-    fs::write(dir.0.join("scenario.toml"), format!("{SCENARIO}{OVER_TIME}")).unwrap();
+    let dir = Pages::new("zoom");
+    dir.0.write("scenario.toml", &format!("{SCENARIO}{OVER_TIME}"));
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
     let browser = needs!(browser());
     let seen = open(browser, &dir, &dir.page("one").replace("</body>", ZOOM), 1280);
@@ -334,7 +322,7 @@ fn a_drag_over_a_chart_of_time_shows_that_range() {
 
 #[test]
 fn a_sweep_of_two_keys_has_heat_maps_that_a_phone_shows() {
-    let dir = Dir::new("heat");
+    let dir = Pages::new("heat");
     let grid =
         ["--grid", "traffic.answers.degree=4,8", "--grid", "switch.buffer.size=50KB,100KB,300KB"];
     let common = ["sweep", "scenario.toml", "--seeds", "1..2", "--out", "grid", "--quiet"];
@@ -376,9 +364,9 @@ const COLOURS: &str = "<script>addEventListener('load',()=>{const c=e=>getComput
 
 #[test]
 fn the_gallery_renders_quietly_light_and_dark_on_a_screen_and_a_phone() {
-    let dir = Dir::new("gallery");
+    let dir = Pages::new("gallery");
     dir.done(&["reproduce", "all", "--page", "all", "--recorded", "--quiet"]);
-    let page = fs::read_to_string(dir.0.join("all/gallery.html")).unwrap();
+    let page = fs::read_to_string(dir.0.at("all/gallery.html")).unwrap();
     assert!(page.contains("default-src 'none'") && !page.contains("://"));
     let browser = needs!(browser());
     for scheme in ["light", "dark"] {
@@ -432,8 +420,8 @@ set = { "traffic.reduce.size" = "700KB" }
 
 #[test]
 fn ranks_over_time_render_light_and_dark_on_a_screen_and_a_phone() {
-    let dir = Dir::new("ranks");
-    fs::write(dir.0.join("scenario.toml"), JOBS).unwrap();
+    let dir = Pages::new("ranks");
+    dir.0.write("scenario.toml", JOBS);
     dir.done(&["compare", "scenario.toml", "--out", "both", "--quiet"]);
     let page = dir.page("both");
     assert_eq!(page.matches("<svg class=\"gantt\"").count(), 4);
@@ -457,7 +445,7 @@ fn ranks_over_time_render_light_and_dark_on_a_screen_and_a_phone() {
 
 #[test]
 fn what_is_wrong_would_be_seen() {
-    let dir = Dir::new("wrong");
+    let dir = Pages::new("wrong");
     dir.done(&["run", "scenario.toml", "--variant", "large", "--out", "one", "--quiet"]);
     let browser = needs!(browser());
     let page = dir.page("one");
@@ -474,14 +462,14 @@ fn what_is_wrong_would_be_seen() {
 
 #[test]
 fn the_page_is_made_again_byte_for_byte() {
-    let dir = Dir::new("again");
+    let dir = Pages::new("again");
     dir.done(&["compare", "scenario.toml", "--seeds", "1..2", "--out", "both", "--quiet"]);
     let page = dir.page("both");
     assert!(
         page.contains("small &amp; old") && !page.contains("small & old") && !page.contains("://")
     );
     assert!(page.contains("default-src 'none'"));
-    fs::remove_file(dir.0.join("both/report.html")).unwrap();
+    fs::remove_file(dir.0.at("both/report.html")).unwrap();
     dir.done(&["report", "both"]);
     assert_eq!(dir.page("both"), page);
     let refused = dir.millpond(&["report", "."]);

@@ -123,6 +123,14 @@ pub const AFTER_RING: &str = r#"
     after = ["ring"]
 "#;
 
+/// The same of [`RING`] and [`AFTER_RING`].
+pub fn assert_after_ring(plan: &Plan, flows: &[FlowRecord]) {
+    let end = assert_ring(plan, flows);
+    let first = plan.traffic.dependencies.as_deref().unwrap().first_flow;
+    let flow = |n: u32| flows.iter().find(|flow| flow.flow == first + n).unwrap();
+    assert!((3..6).all(|n| flow(n).start >= end));
+}
+
 /// Each host sends this many flows at once, and never more.
 pub fn assert_concurrency(flows: &[FlowRecord], hosts: u32, most: usize) {
     for host in 0..hosts {

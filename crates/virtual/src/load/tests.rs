@@ -8,7 +8,9 @@ mod network;
 use super::Load;
 use crate::calendar::Orders;
 use compared::{AFTER_RING, RING, Records, UNTIL, bytes, plan};
-use compared::{assert_calls_follow, assert_concurrency, assert_like_the_simulator, assert_ring};
+use compared::{
+    assert_after_ring, assert_calls_follow, assert_concurrency, assert_like_the_simulator,
+};
 use millpond_core::Time;
 use millpond_lab::load::Counts;
 use millpond_results::FlowRecord;
@@ -92,11 +94,7 @@ fn dependent_flows_start_after_what_they_wait_for() {
     let plan = plan(UNTIL, 3, &format!("{RING}{AFTER_RING}"));
     let run = run(&plan, &mut Network::default());
     assert_like_the_simulator(&plan, &run, false);
-    let (end, first) = (
-        assert_ring(&plan, &run.0.flows),
-        plan.traffic.dependencies.as_deref().unwrap().first_flow,
-    );
-    assert!(run.0.flows.iter().filter(|flow| flow.flow >= first + 3).all(|flow| flow.start >= end));
+    assert_after_ring(&plan, &run.0.flows);
 }
 
 #[test]
