@@ -1,8 +1,20 @@
 //! The worlds that a command runs in, by their names.
 
-use crate::args::WorldName;
 use crate::failure::Failure;
+use clap::ValueEnum;
 use millpond::World;
+
+/// A world, as commands take it.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorldName {
+    /// The simulator: virtual time
+    #[default]
+    Sim,
+    /// Network namespaces with kernel TCP (Linux, root)
+    Lab,
+    /// Linux kernels in virtual time (Linux on x86_64; `make setup-virtual` builds one)
+    Virtual,
+}
 
 /// The name of a world, as commands take it.
 pub fn world_name(world: WorldName) -> &'static str {

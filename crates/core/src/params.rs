@@ -328,7 +328,7 @@ macro_rules! choice {
 
 /// Declares a parameter struct: `params! { /// doc \n pub struct EcnParams { /// meaning, unit,
 /// source \n pub at: At = At::Enqueue, … } }`. `#[within(1..=64)]` or `#[within(1..)]` after a
-/// field's doc comment says which values it takes, in the smallest unit.
+/// field's doc comment lists the values that it takes, in the smallest unit.
 #[macro_export]
 macro_rules! params {
     (

@@ -1,5 +1,5 @@
-//! A set of byte ranges: what a receiver holds out of order, what a sender knows of it, and which
-//! bytes went out unprotected.
+//! A set of byte ranges: what a receiver holds out of order, what a sender has reports of, and
+//! which bytes went out unprotected.
 //!
 //! Invariant: ranges are sorted, not empty, and neither overlap nor touch.
 

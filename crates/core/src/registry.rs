@@ -341,15 +341,16 @@ pub trait Choice: Clone + Default {
 }
 
 /// Makes a registry: the enum of parameters (what a scenario chooses) and, where `policy` is given,
-/// the enum of policies with the dispatching functions. Each line: `"kind" => Variant { ParamsType,
-/// PolicyType, ABOUT }`.
+/// the enum of policies with the dispatching functions, and a trait of these (`as trait Name`) with
+/// the answers that most policies have (`= value`). Each line: `"kind" => Variant { ParamsType,
+/// PolicyType; ABOUT }`.
 #[macro_export]
 macro_rules! registry {
     (
         $(#[$meta:meta])*
         place: $place:literal, question: $question:literal, default: $default:ident,
         params: $Params:ident
-        $(, policy: $Policy:ident { $($functions:tt)* })? ;
+        $(, policy: $Policy:ident $(as $vis:vis trait $Trait:ident)? { $($functions:tt)* })? ;
         $( $kind:literal => $Variant:ident { $params:ty $(, $policy:ty)? ; $about:path } ),+ $(,)?
     ) => {
         $(#[$meta])*
@@ -389,7 +390,7 @@ macro_rules! registry {
         }
 
         $crate::registry!(
-            @policy { $($Policy { $($functions)* })? }
+            @policy { $($Policy [$($vis trait $Trait)?] { $($functions)* })? }
             $Params { $($kind $Variant $($policy)?),+ }
         );
     };
@@ -402,7 +403,7 @@ macro_rules! registry {
 
     (@policy {} $($rest:tt)*) => {};
     (
-        @policy { $Policy:ident { $($functions:tt)* } }
+        @policy { $Policy:ident $head:tt { $($functions:tt)* } }
         $Params:ident { $($kind:literal $Variant:ident $policy:ty),+ }
     ) => {
         /// The policy that a switch port or node runs: a closed enum, so that dispatch is a jump
@@ -422,18 +423,45 @@ macro_rules! registry {
                 match self { $($Policy::$Variant(_) => $kind),+ }
             }
         }
-        $crate::registry!(@functions $Policy { $($Variant),+ } $($functions)*);
+        $crate::registry!(@functions $Policy { $($Variant),+ } $head {} $($functions)*);
     };
 
     (@dispatch $this:expr, $Policy:ident, $name:ident, $args:tt, $($Variant:ident),+) => {
         match $this { $($Policy::$Variant(policy) => policy.$name $args),+ }
     };
-    (@functions $Policy:ident { $($Variant:ident),+ }) => {};
+    (@functions $Policy:ident { $($Variant:ident),+ } [] $trait:tt) => {};
+    (@functions $Policy:ident { $($Variant:ident),+ } [$($head:tt)+] { $($trait:tt)* }) => {
+        /// The questions of this place, and the answers of a policy that has none of its own.
+        #[allow(unused_variables)]
+        $($head)+ { $($trait)* }
+    };
     (
-        @functions $Policy:ident { $($Variant:ident),+ }
+        @functions $Policy:ident $Variants:tt $head:tt { $($trait:tt)* }
         $(#[$meta:meta])*
-        fn $name:ident(&self $(, $arg:ident : $type:ty)*) -> $ret:ty;
+        fn $name:ident $args:tt -> $ret:ty;
         $($rest:tt)*
+    ) => {
+        $crate::registry!(@method $Policy $Variants [$(#[$meta])*] $name $args -> $ret);
+        $crate::registry!(
+            @functions $Policy $Variants $head
+            { $($trait)* $(#[$meta])* fn $name $args -> $ret; } $($rest)*
+        );
+    };
+    (
+        @functions $Policy:ident $Variants:tt $head:tt { $($trait:tt)* }
+        $(#[$meta:meta])*
+        fn $name:ident $args:tt -> $ret:ty = $default:expr;
+        $($rest:tt)*
+    ) => {
+        $crate::registry!(@method $Policy $Variants [$(#[$meta])*] $name $args -> $ret);
+        $crate::registry!(
+            @functions $Policy $Variants $head
+            { $($trait)* $(#[$meta])* fn $name $args -> $ret { $default } } $($rest)*
+        );
+    };
+    (
+        @method $Policy:ident { $($Variant:ident),+ } [$(#[$meta:meta])*]
+        $name:ident (&self $(, $arg:ident : $type:ty)*) -> $ret:ty
     ) => {
         impl $Policy {
             $(#[$meta])*
@@ -442,13 +470,10 @@ macro_rules! registry {
                 $crate::registry!(@dispatch self, $Policy, $name, ($($arg),*), $($Variant),+)
             }
         }
-        $crate::registry!(@functions $Policy { $($Variant),+ } $($rest)*);
     };
     (
-        @functions $Policy:ident { $($Variant:ident),+ }
-        $(#[$meta:meta])*
-        fn $name:ident(&mut self $(, $arg:ident : $type:ty)*) -> $ret:ty;
-        $($rest:tt)*
+        @method $Policy:ident { $($Variant:ident),+ } [$(#[$meta:meta])*]
+        $name:ident (&mut self $(, $arg:ident : $type:ty)*) -> $ret:ty
     ) => {
         impl $Policy {
             $(#[$meta])*
@@ -457,6 +482,5 @@ macro_rules! registry {
                 $crate::registry!(@dispatch self, $Policy, $name, ($($arg),*), $($Variant),+)
             }
         }
-        $crate::registry!(@functions $Policy { $($Variant),+ } $($rest)*);
     };
 }

@@ -152,7 +152,7 @@ impl Host {
     pub fn count(&self, all: &mut Counters) {
         if let Some(switch) = self.edge.host().virtual_switch() {
             let named = all.of(self.switch);
-            switch.counts().tell(named);
+            switch.counts().report(named);
             if let Some(held) = self.edge.held() {
                 named.add("held-us", Count::Micros(held));
             }

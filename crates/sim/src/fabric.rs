@@ -182,13 +182,14 @@ impl Fabric {
     #[cold]
     #[inline(never)]
     fn transmit_watched(&mut self, watched: u32, id: PacketId, departs: Time) {
-        let it = &mut self.watched[watched as usize];
-        let link = self.outlinks[it.plain as usize];
+        let entry = &mut self.watched[watched as usize];
+        let link = self.outlinks[entry.plain as usize];
         let mut arrives = departs + link.delay;
         let packet = &mut self.packets[id];
-        let starts =
-            Time::from_ps(departs.as_ps().saturating_sub(it.rate.time(packet.size as u64).as_ps()));
-        let lost = it.outages.strike(packet, starts, departs + it.delay);
+        let starts = Time::from_ps(
+            departs.as_ps().saturating_sub(entry.rate.time(packet.size as u64).as_ps()),
+        );
+        let lost = entry.outages.strike(packet, starts, departs + entry.delay);
         let mut target = link.target;
         if let Target::Jittered(jittered) = target {
             // A packet that arrives is captured when it is looked at.
@@ -196,7 +197,7 @@ impl Fabric {
             arrives = jitter.delay(arrives);
             target = *plain;
         }
-        for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
+        for tap in entry.taps.iter().filter(|tap| tap.outgoing || !lost) {
             let at = if tap.outgoing { departs } else { arrives };
             let packet = self.packets[id];
             let records = self.packets.records(&packet);
@@ -325,10 +326,10 @@ impl Fabric {
                 self.outbox[partition as usize].pauses.push((arrives, inbound, frame));
             }
             Target::Watched(watched) => {
-                let it = &mut self.watched[watched as usize];
-                let starts = departs.saturating_sub(it.rate.time(FRAME_BYTES));
-                let lost = it.outages.lose(starts, departs + it.delay, Color::Green).is_some();
-                for tap in it.taps.iter().filter(|tap| tap.outgoing || !lost) {
+                let link = &mut self.watched[watched as usize];
+                let starts = departs.saturating_sub(link.rate.time(FRAME_BYTES));
+                let lost = link.outages.lose(starts, departs + link.delay, Color::Green).is_some();
+                for tap in link.taps.iter().filter(|tap| tap.outgoing || !lost) {
                     let at = if tap.outgoing { departs } else { arrives };
                     let LinkTap { tap, outgoing, .. } = *tap;
                     self.captured_pauses.push(PauseRecord {
@@ -336,11 +337,11 @@ impl Fabric {
                         tap,
                         outgoing,
                         frame,
-                        rate: it.rate,
+                        rate: link.rate,
                     });
                 }
                 if !lost {
-                    let plain = it.plain;
+                    let plain = link.plain;
                     self.send_pause(plain, frame, departs);
                 }
             }

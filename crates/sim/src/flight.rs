@@ -135,10 +135,10 @@ impl Flight {
         let mut ids = Vec::new();
         let (mut chunk, mut from) = (self.head, self.take as usize);
         while chunk != END {
-            let it = &chunks.chunks[chunk as usize];
-            ids.extend(it.entries[from..it.len as usize].iter().map(|entry| entry.id));
+            let part = &chunks.chunks[chunk as usize];
+            ids.extend(part.entries[from..part.len as usize].iter().map(|entry| entry.id));
             from = 0;
-            chunk = it.next;
+            chunk = part.next;
         }
         ids
     }

@@ -35,6 +35,13 @@ impl Asks {
     }
 }
 
+/// A plan and its routes over time.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    pub plan: &'a Plan,
+    pub epochs: &'a [Epoch],
+}
+
 /// The state that a choice of NICs depends on beside the plan.
 #[derive(Debug)]
 pub struct Nics {
@@ -56,14 +63,17 @@ impl Nics {
     pub fn choose(
         &self,
         now: Time,
-        (plan, epochs): (&Plan, &[Epoch]),
-        (flow, class): (FlowId, u16),
-        (asks, before): (Asks, Pair),
+        world: World,
+        flow: FlowId,
+        class: u16,
+        asks: Asks,
+        before: Pair,
     ) -> Pair {
+        let plan = world.plan;
         let topology = &plan.topology;
         let (src, dst) = (topology.host_of(before.0), topology.host_of(before.1));
-        let working = self.working(now, (plan, epochs), asks, (src, dst));
-        let hash = hash(plan, (src, dst), flow);
+        let working = self.working(now, world, asks, src, dst);
+        let hash = hash(plan, src, dst, flow);
         let is_level = |pair: &&Pair| topology.nic_number(pair.0) == topology.nic_number(pair.1);
         let level: Vec<Pair> = working.iter().filter(is_level).copied().collect();
         let job = match &plan.traffic.sources[usize::from(class)].kind {
@@ -90,19 +100,13 @@ impl Nics {
     /// The pairs that a connection of subflows or flowcells takes in turn: from its own on one of
     /// each of the sender's NICs that work, with the receiver's NIC of the same number, or with
     /// the nearest where that one does not work.
-    pub fn turn(
-        &self,
-        now: Time,
-        world: (&Plan, &[Epoch]),
-        flow: FlowId,
-        (asks, own): (Asks, Pair),
-    ) -> Vec<Pair> {
-        let topology = &world.0.topology;
-        let hosts = (topology.host_of(own.0), topology.host_of(own.1));
-        let working = self.working(now, world, asks, hosts);
-        let hash = hash(world.0, hosts, flow);
-        let (count, first) = (topology.nics(hosts.0).count(), topology.nic_number(own.0));
-        let others = topology.nics(hosts.0).cycle().skip(usize::from(first) + 1).take(count - 1);
+    pub fn turn(&self, now: Time, world: World, flow: FlowId, asks: Asks, own: Pair) -> Vec<Pair> {
+        let topology = &world.plan.topology;
+        let (src, dst) = (topology.host_of(own.0), topology.host_of(own.1));
+        let working = self.working(now, world, asks, src, dst);
+        let hash = hash(world.plan, src, dst, flow);
+        let (count, first) = (topology.nics(src).count(), topology.nic_number(own.0));
+        let others = topology.nics(src).cycle().skip(usize::from(first) + 1).take(count - 1);
         let further = others.filter_map(|nic| {
             let pairs: Vec<Pair> = working.iter().filter(|pair| pair.0 == nic).copied().collect();
             let is_level = |pair: &&Pair| topology.nic_number(pair.1) == topology.nic_number(nic);
@@ -115,9 +119,10 @@ impl Nics {
     fn working(
         &self,
         now: Time,
-        (plan, epochs): (&Plan, &[Epoch]),
+        World { plan, epochs }: World,
         asks: Asks,
-        (src, dst): (HostId, HostId),
+        src: HostId,
+        dst: HostId,
     ) -> Vec<Pair> {
         let topology = &plan.topology;
         let works = |pair: &Pair| {
@@ -134,9 +139,10 @@ impl Nics {
     /// routes changed, or it learned of a link of its own.
     pub fn last_change(
         &self,
-        (plan, epochs): (&Plan, &[Epoch]),
+        World { plan, epochs }: World,
         nic: u32,
-        (from, to): (Time, Time),
+        from: Time,
+        to: Time,
     ) -> Option<Time> {
         let own = plan.topology.nics(plan.topology.host_of(nic));
         let own = own.flat_map(|nic| &self.noticed[nic as usize]);
@@ -152,7 +158,7 @@ impl Nics {
 }
 
 /// The hash of a connection.
-fn hash(plan: &Plan, (src, dst): (HostId, HostId), flow: FlowId) -> u64 {
+fn hash(plan: &Plan, src: HostId, dst: HostId, flow: FlowId) -> u64 {
     mix64(
         mix64(mix64(plan.seed) ^ hash_name("nics"))
             ^ mix64(u64::from(src) << 32 | u64::from(dst))

@@ -36,7 +36,7 @@ use crate::shared::Shared;
 use crate::standstill::Standstill;
 use director::{Ahead, Director};
 use millpond_core::counters::Counters;
-use millpond_core::host::{CoreCounts, LimitCounts, tell_cores};
+use millpond_core::host::{CoreCounts, LimitCounts, report_cores};
 use millpond_core::{FlowId, HostId, Time};
 use millpond_results::{
     CollectiveRecord, ConnectionRecord, FlowRecord, Node, PacketRecord, PauseRecord, QueryRecord,

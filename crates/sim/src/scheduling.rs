@@ -46,8 +46,8 @@ impl Rounds {
     }
 
     /// Reports what they have done.
-    pub fn tell_counters(&self, plan: &Plan, counters: &mut Counters) {
-        self.scheduler.counts.tell(counters.of(plan.edge.load_balancing.kind()));
+    pub fn report_counters(&self, plan: &Plan, counters: &mut Counters) {
+        self.scheduler.counts.report(counters.of(plan.edge.load_balancing.kind()));
     }
 
     /// Holds the rounds that are due by `until`, before which all events have been served.

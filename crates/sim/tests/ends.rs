@@ -2,7 +2,7 @@
 //! and where credit or acknowledgements are lost. Connections last over several messages, with gaps
 //! between them.
 
-use crate::common::simulate;
+use crate::common::{queue_pairs, simulate};
 use millpond_core::Time;
 use millpond_core::registry::Choice;
 use millpond_scenario::Scenario;
@@ -46,7 +46,7 @@ fn families() -> Vec<Keys> {
             all.push([&uet[..], &[("transport.uet-sleek", "true")]].concat());
         }
     }
-    for kind in ["dcqcn", "hpcc", "powertcp", "timely", "rdma-dctcp"] {
+    for kind in queue_pairs() {
         all.push(vec![("transport.kind", kind), ("rdma.recovery.kind", "selective")]);
         all.push(vec![("transport.kind", kind), ("transport.importance.kind", "tlt")]);
     }

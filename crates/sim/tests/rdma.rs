@@ -2,14 +2,12 @@
 //! nothing lost under PFC, everything delivered without it, and the same bytes for any threads and
 //! partitions.
 
-use crate::common::{assert_nothing_changes, plan, simulate};
+use crate::common::{assert_nothing_changes, plan, queue_pairs, simulate};
 use millpond_core::Time;
 use millpond_core::packet::Kind;
 use millpond_results::Node;
 use millpond_sim::build::fast_ports;
 use proptest::prelude::*;
-
-const LAWS: [&str; 5] = ["dcqcn", "hpcc", "powertcp", "timely", "rdma-dctcp"];
 
 /// Two pairs of hosts over one link of their own rate, which marks as DCQCN's switches do. Packets
 /// of 1000 bytes, as in HPCC's and TLT's released simulators.
@@ -45,7 +43,7 @@ const TWO: (&str, &str) =
 /// Every law keeps to the highest rate of a queue pair; alone, it reaches it.
 #[test]
 fn queue_pairs_keep_to_their_highest_rate() {
-    for law in LAWS {
+    for law in queue_pairs() {
         let set = [("rdma.max-rate", "10Gbps"), ("rdma.flow-control", "none")];
         let (goodputs, _) = goodputs(law, &set);
         // Of 10 Gb/s on the wire; HPCC and PowerTCP leave a twentieth free.
@@ -89,7 +87,7 @@ fn mean(values: &[u64]) -> f64 {
 /// others at all of it.
 #[test]
 fn one_flow_fills_its_link() {
-    for law in LAWS {
+    for law in queue_pairs() {
         let (goodputs, queues) = goodputs(law, &[]);
         let reads_telemetry = ["hpcc", "powertcp"].contains(&law);
         let (header, aim) = if reads_telemetry { (90.0, 0.95) } else { (48.0, 1.0) };
@@ -102,7 +100,7 @@ fn one_flow_fills_its_link() {
 /// In the mean of three seeds: with one, marks at random favour one of the two by up to 10 %.
 #[test]
 fn two_flows_have_equal_shares() {
-    for law in LAWS {
+    for law in queue_pairs() {
         let mut shares = [0.0; 2];
         for seed in ["1", "2", "3"] {
             let (goodputs, queues) = goodputs(law, &[TWO, ("seed", seed)]);
@@ -190,7 +188,7 @@ const IRN: (&str, &str) = ("rdma.recovery.kind", "selective");
 /// Nothing is lost, so nothing is sent again; and a paused NIC keeps its queue pairs.
 #[test]
 fn pfc_loses_nothing_of_any_law() {
-    for law in LAWS {
+    for law in queue_pairs() {
         let (outcome, records) = simulate(&plan(INCAST, &[("transport.kind", law)]), 2);
         let counts = (
             outcome.audit.dropped_total().packets,
@@ -208,7 +206,8 @@ fn pfc_loses_nothing_of_any_law() {
 /// Without it packets are lost, and both recoveries deliver everything.
 #[test]
 fn losses_are_repaired() {
-    for (law, recovery) in LAWS.into_iter().flat_map(|law| [(law, "go-back-n"), (law, "selective")])
+    for (law, recovery) in
+        queue_pairs().into_iter().flat_map(|law| [(law, "go-back-n"), (law, "selective")])
     {
         let until = [
             ("until", "flows-complete"),
@@ -337,7 +336,7 @@ proptest! {
     /// Whatever the load and the law: PFC loses nothing.
     #[test]
     fn no_load_makes_pfc_lose(
-        law in prop::sample::select(LAWS.to_vec()),
+        law in prop::sample::select(queue_pairs()),
         seed in 0..1000u32,
         degree in 2..23u32,
         kb in 1..200u32,

@@ -8,6 +8,7 @@ mod linux;
 
 pub use linux::{LabArgs, LimitArgs, SwitchArgs};
 
+pub use crate::worlds::WorldName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use millpond_results::Warnings;
 use std::ops::RangeInclusive;
@@ -287,18 +288,6 @@ pub struct RunArgs {
     pub threads: Threads,
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// A world.
-#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorldName {
-    /// The simulator: virtual time
-    #[default]
-    Sim,
-    /// Network namespaces with kernel TCP (Linux, root)
-    Lab,
-    /// Linux kernels in virtual time (Linux on x86_64; `make setup-virtual` builds one)
-    Virtual,
 }
 
 /// The factor by which a lab slows the network.

@@ -137,31 +137,31 @@ impl Law for Dcqcn {
     }
 
     fn on_notification(&mut self, now: Time, shared: &Shared<DcqcnParams>) {
-        let (it, p) = (&mut *self.0, &shared.law);
-        if it.alpha_at == Time::MAX {
+        let (state, p) = (&mut *self.0, &shared.law);
+        if state.alpha_at == Time::MAX {
             // The first: it raises nothing, for alpha begins at its highest.
-            it.alpha_at = now.saturating_add(p.dcqcn_alpha_timer);
-            it.cut_at = now.saturating_add(p.dcqcn_decrease_interval);
-            it.cuts = true;
+            state.alpha_at = now.saturating_add(p.dcqcn_alpha_timer);
+            state.cut_at = now.saturating_add(p.dcqcn_decrease_interval);
+            state.cuts = true;
             return;
         }
-        it.settle(now, p);
-        it.raises_alpha = true;
-        if !it.cuts {
+        state.settle(now, p);
+        state.raises_alpha = true;
+        if !state.cuts {
             // Ticks without a notification have done nothing.
-            it.cut_at = next_tick(it.cut_at, now, p.dcqcn_decrease_interval);
-            it.cuts = true;
+            state.cut_at = next_tick(state.cut_at, now, p.dcqcn_decrease_interval);
+            state.cuts = true;
         }
     }
 
     fn on_sent(&mut self, _: Time, bytes: u32, shared: &Shared<DcqcnParams>) {
         let Some(every) = shared.law.dcqcn_byte_counter else { return };
-        let it = &mut *self.0;
-        it.bytes += u64::from(bytes);
-        while it.bytes >= every.get() {
-            it.bytes -= every.get();
-            it.increase(&shared.law);
-            it.counted = it.counted.saturating_add(1);
+        let state = &mut *self.0;
+        state.bytes += u64::from(bytes);
+        while state.bytes >= every.get() {
+            state.bytes -= every.get();
+            state.increase(&shared.law);
+            state.counted = state.counted.saturating_add(1);
         }
     }
 
@@ -171,14 +171,14 @@ impl Law for Dcqcn {
     }
 
     fn on_timer(&mut self, now: Time, shared: &Shared<DcqcnParams>) {
-        let (it, p) = (&mut *self.0, &shared.law);
+        let (state, p) = (&mut *self.0, &shared.law);
         loop {
-            if it.cuts && it.cut_at <= now && it.cut_at <= it.increase_at {
-                it.cut(p);
-            } else if it.increase_at <= now {
-                it.increase_at = it.increase_at.saturating_add(p.dcqcn_increase_timer);
-                it.increase(p);
-                it.timed = it.timed.saturating_add(1);
+            if state.cuts && state.cut_at <= now && state.cut_at <= state.increase_at {
+                state.cut(p);
+            } else if state.increase_at <= now {
+                state.increase_at = state.increase_at.saturating_add(p.dcqcn_increase_timer);
+                state.increase(p);
+                state.timed = state.timed.saturating_add(1);
             } else {
                 return;
             }
@@ -190,11 +190,11 @@ impl Law for Dcqcn {
     }
 
     fn metrics(&self, _: &Shared<DcqcnParams>) -> Vec<Metric> {
-        let it = &self.0;
+        let state = &self.0;
         vec![
-            (RATE, Some(in_gbps(it.rate))),
-            (TARGET, Some(in_gbps(it.target))),
-            (ALPHA, Some(it.alpha)),
+            (RATE, Some(in_gbps(state.rate))),
+            (TARGET, Some(in_gbps(state.target))),
+            (ALPHA, Some(state.alpha)),
         ]
     }
 }

@@ -31,7 +31,7 @@ crate::choice! {
         /// Each acknowledgement reports exactly which bytes were marked: the two-state machine of
         /// RFC 8257 §3.2.
         Precise = "precise",
-        /// Every acknowledgement carries the echo until the sender says that it has reduced (RFC
+        /// Every acknowledgement carries the echo until the sender reports that it has reduced (RFC
         /// 3168 §6.1.3).
         Latch = "latch",
     }
@@ -86,11 +86,11 @@ crate::params! {
         #[within(0..=1)]
         pub dctcp_loss_reduction: f64 = 0.5,
         /// Whether an acknowledgement with the echo grows the window where it does not cut it.
-        /// Source: RFC 3168 §6.1.2 says no; INET's DCTCP, which the artifacts of Vertigo and Canary
-        /// run, does.
+        /// Source: no by RFC 3168 §6.1.2; yes by INET's DCTCP, which the artifacts of Vertigo and
+        /// Canary run.
         pub dctcp_growth_on_echo: bool = false,
         /// Whether echoes cut a window that a loss or a timeout has cut already: after a timeout an
-        /// observation window is then what was sent again. Source: RFC 8257 §3.4 says no, once a
+        /// observation window is then what was sent again. Source: no by RFC 8257 §3.4, once a
         /// window of data whatever the signals; INET's DCTCP, which the artifacts of Vertigo and
         /// Canary run, does.
         pub dctcp_cut_after_loss: bool = false,

@@ -116,32 +116,32 @@ impl Law for Hpcc {
     }
 
     fn begin(&mut self, setting: &Setting, shared: &Shared<HpccParams>) {
-        let (it, p, line) = (&mut *self.0, &shared.law, setting.line);
-        it.setting = *setting;
-        (it.rate, it.line) = (line.bps() as f64, line.bps() as f64);
-        it.least = p.hpcc_min_rate.min(line).bps() as f64;
+        let (state, p, line) = (&mut *self.0, &shared.law, setting.line);
+        state.setting = *setting;
+        (state.rate, state.line) = (line.bps() as f64, line.bps() as f64);
+        state.least = p.hpcc_min_rate.min(line).bps() as f64;
         let (amount, per) = (Rate(10_000_000), Rate::from_gbps(25));
-        it.step = step(p.hpcc_additive_increase, amount, per, line);
-        it.references.iter_mut().for_each(|reference| reference.rate = it.rate);
+        state.step = step(p.hpcc_additive_increase, amount, per, line);
+        state.references.iter_mut().for_each(|reference| reference.rate = state.rate);
     }
 
     fn on_telemetry(&mut self, acked: &Acked, telemetry: &Telemetry, shared: &Shared<HpccParams>) {
-        let (it, p) = (&mut *self.0, &shared.law);
-        if !it.links.are_known() {
-            return it.links.note(acked, telemetry);
+        let (state, p) = (&mut *self.0, &shared.law);
+        if !state.links.are_known() {
+            return state.links.note(acked, telemetry);
         }
-        let ends = it.links.ends(acked);
+        let ends = state.links.ends(acked);
         if !ends && !p.hpcc_fast_react {
             return;
         }
         let rate = match p.hpcc_multi_rate {
-            true => it.by_link(telemetry, ends, p),
-            false => it.by_largest(telemetry, ends, p),
+            true => state.by_link(telemetry, ends, p),
+            false => state.by_largest(telemetry, ends, p),
         };
         if let Some(rate) = rate {
-            it.rate = rate;
+            state.rate = rate;
         }
-        it.links.note(acked, telemetry);
+        state.links.note(acked, telemetry);
     }
 
     fn rate(&self, _: &Shared<HpccParams>) -> Option<Rate> {

@@ -38,42 +38,20 @@ mod tests;
 mod timely;
 mod uet;
 
-pub use cubic::CubicParams;
-pub use dcqcn::DcqcnParams;
-pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpParams, DctcpReduce};
-pub use homa::{Cutoffs, HomaParams};
-pub use hpcc::HpccParams;
-pub use mptcp::{Coupling, MptcpParams};
-pub use newreno::NewRenoParams;
+pub use dctcp::{DctcpAlphaUpdate, DctcpEcho, DctcpReduce};
+pub use homa::Cutoffs;
+pub use mptcp::Coupling;
 pub use nscc::{Nscc, NsccAck, NsccTerms};
-pub use powertcp::PowertcpParams;
-pub use rdma_dctcp::RdmaDctcpParams;
-pub use swift::SwiftParams;
-pub use tas::TasParams;
 pub use terms::{
     Acked, Cause, Cut, Demands, Echo, Family, Growth, Metric, Path, Quantity, Setting, Window,
 };
-pub use timely::TimelyParams;
-pub use uet::{UetControl, UetParams};
+pub use uet::UetControl;
 
 use crate::packet::Telemetry;
 use crate::registry::PathProperty;
 use crate::switch::site::{Auto, scaled};
 use crate::{Rate, Time};
-use cubic::Cubic;
-use dcqcn::Dcqcn;
-use dctcp::Dctcp;
-use homa::Homa;
-use hpcc::Hpcc;
-use mptcp::Mptcp;
-use newreno::NewReno;
-use powertcp::Powertcp;
-use rdma_dctcp::RdmaDctcp;
 use std::fmt::Debug;
-use swift::Swift;
-use tas::Tas;
-use timely::Timely;
-use uet::Uet;
 
 /// Properties of the path that a loss-based law needs.
 const LOSS_BASED: &[PathProperty] = &[
@@ -193,6 +171,11 @@ pub trait Law: Clone + Debug {
 /// ([`Control`]), and the constants of a run ([`Terms`]). A module names its law's constants.
 macro_rules! laws {
     ($($kind:literal => $module:ident :: $Law:ident { $Params:ident }),+ $(,)?) => {
+        $(
+            use $module::$Law;
+            pub use $module::$Params;
+        )+
+
         crate::registry! {
             /// Which transport, with its parameters.
             place: "transport", question: "how much may be in flight?", default: Dctcp,

@@ -113,22 +113,22 @@ impl Law for Powertcp {
         telemetry: &Telemetry,
         shared: &Shared<PowertcpParams>,
     ) {
-        let (it, p) = (&mut *self.0, &shared.law);
-        if !it.links.are_known() {
-            return it.links.note(acked, telemetry);
+        let (state, p) = (&mut *self.0, &shared.law);
+        if !state.links.are_known() {
+            return state.links.note(acked, telemetry);
         }
-        let ends = it.links.ends(acked);
+        let ends = state.links.ends(acked);
         if !ends && !p.powertcp_fast_react {
             return;
         }
-        if let Some((power, share)) = it.largest(telemetry) {
-            it.power = it.power * (1.0 - share) + power * share;
-            it.rate = it.next(p);
+        if let Some((power, share)) = state.largest(telemetry) {
+            state.power = state.power * (1.0 - share) + power * share;
+            state.rate = state.next(p);
             if ends {
-                it.old = it.rate;
+                state.old = state.rate;
             }
         }
-        it.links.note(acked, telemetry);
+        state.links.note(acked, telemetry);
     }
 
     fn rate(&self, _: &Shared<PowertcpParams>) -> Option<Rate> {

@@ -97,28 +97,29 @@ impl Law for RdmaDctcp {
 
     /// The rate is the law's own: no answer asks for a cut.
     fn on_ack(&mut self, ack: Acked, shared: &Shared<RdmaDctcpParams>) -> bool {
-        let (it, p) = (&mut *self.0, &shared.law);
-        it.answers += 1;
-        it.marked += u32::from(ack.ece);
-        let ends = ack.una > it.until;
+        let (state, p) = (&mut *self.0, &shared.law);
+        state.answers += 1;
+        state.marked += u32::from(ack.ece);
+        let ends = ack.una > state.until;
         if ends {
-            if it.until > 0 {
-                let share = f64::from(it.marked) / f64::from(it.answers);
-                it.alpha = (1.0 - p.rdma_dctcp_g) * it.alpha + p.rdma_dctcp_g * share;
-                (it.answers, it.marked) = (0, 0);
+            if state.until > 0 {
+                let share = f64::from(state.marked) / f64::from(state.answers);
+                state.alpha = (1.0 - p.rdma_dctcp_g) * state.alpha + p.rdma_dctcp_g * share;
+                (state.answers, state.marked) = (0, 0);
             }
-            it.until = ack.nxt;
+            state.until = ack.nxt;
         }
-        it.cut_until = it.cut_until.filter(|until| ack.una <= *until);
-        if ack.ece && it.cut_until.is_none() {
-            let floor = p.rdma_dctcp_min_rate.min(it.line).bps() as f64;
-            it.rate = (it.rate * (1.0 - it.alpha / 2.0)).max(floor);
-            it.cut_until = Some(ack.nxt);
+        state.cut_until = state.cut_until.filter(|until| ack.una <= *until);
+        if ack.ece && state.cut_until.is_none() {
+            let floor = p.rdma_dctcp_min_rate.min(state.line).bps() as f64;
+            state.rate = (state.rate * (1.0 - state.alpha / 2.0)).max(floor);
+            state.cut_until = Some(ack.nxt);
         }
-        if ends && it.cut_until.is_none() {
+        if ends && state.cut_until.is_none() {
             const PACKET_IN_13_US: Rate = Rate(615_384_615);
-            let more = step(p.rdma_dctcp_additive_increase, PACKET_IN_13_US, it.line, it.line);
-            it.rate = (it.rate + more).min(it.line.bps() as f64);
+            let more =
+                step(p.rdma_dctcp_additive_increase, PACKET_IN_13_US, state.line, state.line);
+            state.rate = (state.rate + more).min(state.line.bps() as f64);
         }
         false
     }

@@ -155,18 +155,18 @@ impl Law for Tas {
 
     /// Marks steer the rate, not a window: no acknowledgement asks for a cut.
     fn on_ack(&mut self, ack: Acked, shared: &Shared<TasParams>) -> bool {
-        let it = &mut *self.0;
-        if it.looked == Time::MAX {
-            it.looked = ack.now;
+        let state = &mut *self.0;
+        if state.looked == Time::MAX {
+            state.looked = ack.now;
         }
-        it.look_until(ack.now, &shared.law);
-        it.rtt = match it.rtt {
+        state.look_until(ack.now, &shared.law);
+        state.rtt = match state.rtt {
             Time::ZERO => ack.delay,
             rtt => (rtt * 7 + ack.delay) / 8,
         };
-        it.seen.acks += 1;
-        it.seen.bytes += ack.bytes;
-        it.seen.marked += if ack.ece { ack.bytes } else { 0 };
+        state.seen.acks += 1;
+        state.seen.bytes += ack.bytes;
+        state.seen.marked += if ack.ece { ack.bytes } else { 0 };
         false
     }
 

@@ -110,16 +110,16 @@ impl Law for Timely {
     }
 
     fn on_ack(&mut self, ack: Acked, shared: &Shared<TimelyParams>) -> bool {
-        let it = &mut *self.0;
-        if ack.una <= it.until || ack.bytes == 0 {
+        let state = &mut *self.0;
+        if ack.una <= state.until || ack.bytes == 0 {
             return false;
         }
         let rtt = ack.delay.as_ps() as f64;
-        if it.until > 0 {
-            it.steer(rtt, &shared.law);
+        if state.until > 0 {
+            state.steer(rtt, &shared.law);
         }
-        if ack.nxt > it.until {
-            (it.until, it.rtt) = (ack.nxt, rtt);
+        if ack.nxt > state.until {
+            (state.until, state.rtt) = (ack.nxt, rtt);
         }
         false
     }

@@ -100,7 +100,7 @@ pub struct Counts {
 
 impl Counts {
     /// Reports them by name.
-    pub fn tell(&self, named: &mut Named) {
+    pub fn report(&self, named: &mut Named) {
         named.add("rounds", self.rounds);
         named.add("large", self.large);
         named.add("placed", self.placed);

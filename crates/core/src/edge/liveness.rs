@@ -154,7 +154,7 @@ impl Liveness {
 
     /// The peer has received the probe that was sent over `path` at `sent`, and reported it
     /// `waited` later.
-    pub fn heard(&mut self, now: Time, path: usize, sent: Time, waited: Time) {
+    pub fn on_answer(&mut self, now: Time, path: usize, sent: Time, waited: Time) {
         let Some(path) = self.paths.get_mut(path) else { return };
         let is_new = path.confirmed.is_none_or(|confirmed| sent > confirmed);
         // A peer that is wrong, or forges, cannot make a path live longer than by answering.
@@ -255,7 +255,7 @@ impl Liveness {
         self.paths.get(path)?.round_trip()
     }
     /// How many probes the peer has received, of those that it has reported.
-    pub fn heard_probes(&self, path: usize) -> u64 {
+    pub fn answered_probes(&self, path: usize) -> u64 {
         self.paths.get(path).map_or(0, |path| path.answers)
     }
 }
@@ -300,7 +300,7 @@ mod tests {
                 }
                 self.now += TERMS.probe;
                 for (at, path, sent) in self.under_way.extract_if(.., |(at, ..)| *at <= self.now) {
-                    self.liveness.heard(self.now, path, sent, self.now.saturating_sub(at));
+                    self.liveness.on_answer(self.now, path, sent, self.now.saturating_sub(at));
                 }
                 changes += u32::from(self.liveness.judge(self.now));
             }
@@ -384,7 +384,12 @@ mod tests {
         assert!(world.liveness.judge(world.now));
         assert_eq!(world.standings(), [Used, Dead]);
         // Probes from before do not revive it.
-        world.liveness.heard(world.now, 1, world.now.saturating_sub(Time::from_ms(1)), Time::ZERO);
+        world.liveness.on_answer(
+            world.now,
+            1,
+            world.now.saturating_sub(Time::from_ms(1)),
+            Time::ZERO,
+        );
         world.run(50, |path| path == 0);
         assert_eq!(world.standings(), [Used, Dead]);
     }

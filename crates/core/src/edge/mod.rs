@@ -46,7 +46,7 @@ pub use rank::{AttainedServiceParams, Outbound, RankParams, Ranker};
 
 /// An acknowledgement, as the stages get it before the endpoint does.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct Feedback {
     pub from: u64,
     pub to: u64,
     pub sent: u64,

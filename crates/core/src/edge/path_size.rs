@@ -63,13 +63,13 @@ impl PathSize {
     }
 
     /// The size that a probe of now is padded to; `None`: it is not. The newest plain
-    /// probe that the peer has confirmed was sent at `heard`.
-    pub fn probe(&mut self, now: Time, heard: Option<Time>) -> Option<u32> {
+    /// probe that the peer has confirmed was sent at `answered`.
+    pub fn probe(&mut self, now: Time, answered: Option<Time>) -> Option<u32> {
         if now < self.next {
             return None;
         }
-        if let (Some(sent), Some(heard)) = (self.open, heard)
-            && heard > sent
+        if let (Some(sent), Some(answered)) = (self.open, answered)
+            && answered > sent
         {
             (self.lost, self.open) = (self.lost + 1, None);
         }
@@ -90,7 +90,7 @@ impl PathSize {
     }
 
     /// The peer has confirmed a probe of this size.
-    pub fn heard(&mut self, size: u32) {
+    pub fn on_answer(&mut self, size: u32) {
         if size != self.trial {
             return;
         }
@@ -155,7 +155,7 @@ mod tests {
             if let Some(probe) = size.probe(*now, Some(now.saturating_sub(Time::from_ms(9)))) {
                 count += 1;
                 if probe <= carries && !loses(count) {
-                    size.heard(probe);
+                    size.on_answer(probe);
                 }
             }
         }
@@ -170,7 +170,7 @@ mod tests {
         for _ in 0..1000 {
             now += Time::from_ms(10);
             if let Some(probe) = size.probe(now, Some(now)) {
-                size.heard(probe);
+                size.on_answer(probe);
                 probes += 1;
             }
         }
@@ -194,10 +194,10 @@ mod tests {
     fn a_path_that_is_dead_is_not_small() {
         let (mut size, mut now) = (PathSize::new(96, 1472), Time::ZERO);
         run(&mut size, &mut now, 1500, 100, |_| false);
-        let heard = Some(now);
+        let answered = Some(now);
         for _ in 0..1000 {
             now += Time::from_ms(10);
-            size.probe(now, heard);
+            size.probe(now, answered);
         }
         assert_eq!((size.carried(), size.is_narrow()), (1472, false));
     }

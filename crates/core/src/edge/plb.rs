@@ -12,7 +12,7 @@
 //! Invariant: marks move a flow only at the end of a round, and congested rounds are counted anew
 //! after each move.
 
-use super::Heard;
+use super::Feedback;
 use crate::random::mix64;
 use crate::registry::{About, PathProperty, Reason, Signal};
 use crate::units::Time;
@@ -95,11 +95,11 @@ impl Plb {
     }
 
     /// An acknowledgement has come; whether the flow moves.
-    pub fn heard(&mut self, now: Time, heard: &Heard) -> bool {
-        let acked = heard.to.saturating_sub(heard.from);
+    pub fn on_feedback(&mut self, now: Time, feedback: &Feedback) -> bool {
+        let acked = feedback.to.saturating_sub(feedback.from);
         self.acked += acked;
-        self.marked += if heard.is_marked { acked } else { 0 };
-        if heard.to < self.round_ends {
+        self.marked += if feedback.is_marked { acked } else { 0 };
+        if feedback.to < self.round_ends {
             return false;
         }
         if self.acked > 0 {
@@ -107,8 +107,8 @@ impl Plb {
             self.congested =
                 if is_congested { (self.congested + 1).min(self.rule.rounds) } else { 0 };
         }
-        (self.round_ends, self.acked, self.marked) = (heard.sent, 0, 0);
-        let is_idle = heard.to >= heard.sent && self.rule.idle_rounds > 0;
+        (self.round_ends, self.acked, self.marked) = (feedback.sent, 0, 0);
+        let is_idle = feedback.to >= feedback.sent && self.rule.idle_rounds > 0;
         let moves = self.congested >= self.rule.rounds
             || (is_idle && self.congested >= self.rule.idle_rounds);
         if !moves || now < self.stays_until {
@@ -148,7 +148,9 @@ mod tests {
             let (from, to) = (*una, *una + 1_000);
             let end = it.round_ends.max(10_000);
             let sent = if is_last { end } else { to + 10_000 };
-            moved += u32::from(it.heard(US, &Heard { from, to, sent, is_marked: packet < marked }));
+            moved += u32::from(
+                it.on_feedback(US, &Feedback { from, to, sent, is_marked: packet < marked }),
+            );
             *una = to;
         }
         assert!(moved <= 1);

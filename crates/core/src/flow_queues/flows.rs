@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub queue: u32,
     /// Its packets that wait.
     pub count: u32,
-    pub is_told: bool,
+    pub is_notified: bool,
     pub is_held: bool,
 }
 
@@ -33,7 +33,7 @@ impl Queue {
             place: Place::Apart,
             members: List::default(),
             member_count: 0,
-            told: 0,
+            notified: 0,
             is_waiting: false,
             idle_since: Time::ZERO,
             since: Time::ZERO,
@@ -49,7 +49,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         match self.flows.find(hash, flow) {
             Some(at) => (at, false),
             None => {
-                let member = Member { queue: NONE, count: 0, is_told: false, is_held: false };
+                let member = Member { queue: NONE, count: 0, is_notified: false, is_held: false };
                 (self.flows.insert(hash, flow, member), true)
             }
         }
@@ -96,7 +96,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     /// word.
     fn part(&mut self, queue: u32, flow: u32) {
         let member = self.flows[flow];
-        if member.count > 0 || member.is_told {
+        if member.count > 0 || member.is_notified {
             return;
         }
         let q = &mut self.queues[queue as usize];
@@ -125,14 +125,14 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
     }
 
     /// Asks all flows of a queue to pause that have something in it, and `arriving`.
-    pub(super) fn tell(&mut self, queue: u32, arriving: u32) {
+    pub(super) fn notify(&mut self, queue: u32, arriving: u32) {
         let queued = Bytes(self.queues[queue as usize].bytes);
         let mut flow = self.queues[queue as usize].members.first();
         while flow != NONE {
             let member = &mut self.flows[flow];
-            if !member.is_told && (member.count > 0 || flow == arriving) {
-                member.is_told = true;
-                self.queues[queue as usize].told += 1;
+            if !member.is_notified && (member.count > 0 || flow == arriving) {
+                member.is_notified = true;
+                self.queues[queue as usize].notified += 1;
                 self.counters.pauses += 1;
                 self.signals.push_back(Signal {
                     flow: self.flows.flow(flow),
@@ -146,26 +146,26 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
 
     /// Asks the longest queues to pause that were not asked: those of at least half the longest.
     /// All queues are looked at, so this happens no more than twice in a feedback time.
-    pub(super) fn tell_longest(&mut self, now: Time) {
+    pub(super) fn notify_longest(&mut self, now: Time) {
         if self.looked.is_some_and(|last| now < last + self.config.feedback / 2) {
             return;
         }
         self.looked = Some(now);
-        let untold = |q: &Queue| if q.told == 0 { q.bytes } else { 0 };
-        let longest = self.queues.iter().map(untold).max().unwrap_or(0);
+        let unnotified = |q: &Queue| if q.notified == 0 { q.bytes } else { 0 };
+        let longest = self.queues.iter().map(unnotified).max().unwrap_or(0);
         for queue in 0..self.queues.len() as u32 {
-            let bytes = untold(&self.queues[queue as usize]);
+            let bytes = unnotified(&self.queues[queue as usize]);
             if bytes > 0 && bytes * 2 >= longest {
-                self.tell(queue, NONE);
+                self.notify(queue, NONE);
             }
         }
     }
 
     /// A queue that is short and was asked to pause waits until all headroom is there.
-    pub(super) fn settle_told(&mut self, queue: u32) {
+    pub(super) fn settle_notified(&mut self, queue: u32) {
         let xon = self.xon(queue);
         let q = &mut self.queues[queue as usize];
-        if q.told == 0 || q.bytes > xon {
+        if q.notified == 0 || q.bytes > xon {
             return;
         }
         if !std::mem::replace(&mut q.is_waiting, true) {
@@ -179,7 +179,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             let Some(queue) = self.waiting.pop_front() else { break };
             self.queues[queue as usize].is_waiting = false;
             if self.queues[queue as usize].bytes <= self.xon(queue) {
-                self.untell(now, queue);
+                self.withdraw(now, queue);
             }
         }
     }
@@ -189,14 +189,14 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         self.segments.is_headroom_full() && self.bytes.is_headroom_full()
     }
 
-    fn untell(&mut self, now: Time, queue: u32) {
+    fn withdraw(&mut self, now: Time, queue: u32) {
         let queued = Bytes(self.queues[queue as usize].bytes);
         let mut flow = self.queues[queue as usize].members.first();
         while flow != NONE {
             let next = self.member_links.after(flow);
-            if self.flows[flow].is_told {
-                self.flows[flow].is_told = false;
-                self.queues[queue as usize].told -= 1;
+            if self.flows[flow].is_notified {
+                self.flows[flow].is_notified = false;
+                self.queues[queue as usize].notified -= 1;
                 self.counters.resumes += 1;
                 self.signals.push_back(Signal {
                     flow: self.flows.flow(flow),

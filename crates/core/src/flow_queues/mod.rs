@@ -83,7 +83,7 @@ struct Queue {
     /// The flows that are assigned to it, and how many of them were asked to pause.
     members: List,
     member_count: u32,
-    told: u32,
+    notified: u32,
     /// It is among those that wait for headroom to be asked to go on.
     is_waiting: bool,
     idle_since: Time,
@@ -169,34 +169,35 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             self.counters.arrived += 1;
         } else {
             self.counters.held += 1;
-            self.settle_told(queue);
+            self.settle_notified(queue);
         }
         self.place(now, queue);
         let rung = if is_taken { self.rung() } else { Rung::Source };
-        Verdict { outcome, rung, is_new, is_told: self.flows[flow].is_told }
+        Verdict { outcome, rung, is_new, is_notified: self.flows[flow].is_notified }
     }
 
     fn enqueue_data(&mut self, now: Time, queue: u32, slot: Slot<P>) -> Outcome<P> {
         let flow = slot.flow;
         let len = u64::from(slot.len);
         // Asked before memory is taken, so that only flows that were asked to pause take headroom.
-        if !self.flows[flow].is_told {
+        if !self.flows[flow].is_notified {
             let q = &self.queues[queue as usize];
             let is_short =
                 len > self.bytes.shared() || (q.data.room() == 0 && self.segments.shared() == 0);
             if is_short {
-                self.tell_longest(now);
+                self.notify_longest(now);
             }
-            if is_short || self.queues[queue as usize].told > 0 || self.reaches_xoff(queue, len) {
-                self.tell(queue, flow);
+            if is_short || self.queues[queue as usize].notified > 0 || self.reaches_xoff(queue, len)
+            {
+                self.notify(queue, flow);
             }
         }
-        let is_told = self.flows[flow].is_told;
-        if !self.bytes.take(len, is_told) {
+        let is_notified = self.flows[flow].is_notified;
+        if !self.bytes.take(len, is_notified) {
             return Outcome::Hold;
         }
         let q = &mut self.queues[queue as usize];
-        if q.data.is_nearly_full() && self.segments.take(1, is_told && q.data.room() == 0) {
+        if q.data.is_nearly_full() && self.segments.take(1, is_notified && q.data.room() == 0) {
             q.data.extend(&mut self.pool);
         }
         if q.data.room() == 0 {
@@ -246,7 +247,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
             Departure { flow: self.flows.flow(slot.flow), packet: slot.packet, len: slot.len };
         self.counters.departed += 1;
         self.left(queue, slot.flow);
-        self.settle_told(queue);
+        self.settle_notified(queue);
         self.place(now, queue);
         self.resume_waiting(now);
         Some(departure)
@@ -299,7 +300,7 @@ impl<F: Copy + Eq, P: Copy + Default> FlowQueues<F, P> {
         let place = if !q.data.is_empty() {
             let first = q.data.front(&self.pool).flow;
             if self.flows[first].is_held { Place::Apart } else { Place::Active }
-        } else if q.control.is_empty() && q.told == 0 {
+        } else if q.control.is_empty() && q.notified == 0 {
             Place::Idle
         } else {
             Place::Apart

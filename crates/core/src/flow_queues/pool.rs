@@ -44,11 +44,11 @@ impl Budget {
     pub const fn headroom_quarters(&self) -> u64 {
         if self.headroom == 0 { 0 } else { (self.headroom * 4).div_ceil(self.headroom_size) }
     }
-    /// Takes `amount`, from headroom too if `is_told`; or nothing.
-    pub fn take(&mut self, amount: u64, is_told: bool) -> bool {
+    /// Takes `amount`, from headroom too if `is_notified`; or nothing.
+    pub fn take(&mut self, amount: u64, is_notified: bool) -> bool {
         let from_shared = amount.min(self.shared);
         let from_headroom = amount - from_shared;
-        let is_there = from_headroom == 0 || (is_told && from_headroom <= self.headroom);
+        let is_there = from_headroom == 0 || (is_notified && from_headroom <= self.headroom);
         if is_there {
             self.shared -= from_shared;
             self.headroom -= from_headroom;

@@ -109,7 +109,7 @@ pub struct Verdict<P> {
     /// The flow was unknown: the driver holds it if it may not send ([`super::FlowQueues::hold`]).
     pub is_new: bool,
     /// The flow was asked to pause, now or earlier: the overlay may have to repeat the pause.
-    pub is_told: bool,
+    pub is_notified: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

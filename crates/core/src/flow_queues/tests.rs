@@ -66,7 +66,7 @@ struct Model {
     data: BTreeMap<u32, VecDeque<(u32, u32)>>,
     control: BTreeMap<u32, VecDeque<(u32, bool)>>,
     held: BTreeSet<u32>,
-    told: BTreeSet<u32>,
+    notified: BTreeSet<u32>,
 }
 
 impl Model {
@@ -75,7 +75,8 @@ impl Model {
     }
     fn hear(&mut self, queues: &mut Queues) {
         for (flow, is_pause) in signals(queues) {
-            let is_news = if is_pause { self.told.insert(flow) } else { self.told.remove(&flow) };
+            let is_news =
+                if is_pause { self.notified.insert(flow) } else { self.notified.remove(&flow) };
             assert!(is_news, "flow {flow} is told twice, pause: {is_pause}");
         }
     }
@@ -88,7 +89,7 @@ impl Model {
     ) {
         let verdict = queues.enqueue(now, &Arrival { class, ..packet(flow, number, len) });
         self.hear(queues);
-        assert_eq!(verdict.is_told, self.told.contains(&flow));
+        assert_eq!(verdict.is_notified, self.notified.contains(&flow));
         let is_ack = class == Class::Ack;
         match (verdict.outcome, class) {
             (Outcome::Queued, Class::Data) => {
@@ -115,7 +116,7 @@ impl Model {
                     no_slot || !queues.bytes.clone().take(u64::from(len), true),
                     "there was memory"
                 );
-                assert!(verdict.is_told && verdict.rung == Rung::Source);
+                assert!(verdict.is_notified && verdict.rung == Rung::Source);
             }
             (Outcome::Hold, _) => {
                 let number = queues.flows.find(hash(flow), flow).expect("it is known");
@@ -194,7 +195,7 @@ proptest! {
         while model.serve(&mut queues, now) {}
         queues.expire(now);
         model.hear(&mut queues);
-        prop_assert!(model.told.is_empty(), "{:?} wait for ever", model.told);
+        prop_assert!(model.notified.is_empty(), "{:?} wait for ever", model.notified);
         queues.expire(now + Time::from_us(50));
         prop_assert_eq!(
             (queues.segments_used(), queues.queued(), queues.flow_count()),

@@ -17,7 +17,7 @@ use super::nic::Offered;
 use super::stream::Stream;
 use super::{Call, FlowQueue, Host, HostWire, KernelSending, Label, Leave, Seen, importance, rank};
 use crate::edge::flowcell::{Rule, counted};
-use crate::edge::{Heard, Ranker};
+use crate::edge::{Feedback, Ranker};
 use crate::importance::Marker;
 use crate::packet::{Body, Ecn, Importance, Packet, PacketId, flags};
 use crate::switch::pause::PauseFrame;
@@ -154,11 +154,13 @@ impl Egress {
         &mut self,
         now: Time,
         rule: &Rule,
-        (len, cut): (u32, Cut),
-        ways: (usize, usize),
+        len: u32,
+        cut: Cut,
+        nics: usize,
+        labels: usize,
     ) -> usize {
         let label = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut());
-        label.map_or(0, |label| label.choose(now, rule, counted(len, cut.headers), ways))
+        label.map_or(0, |label| label.choose(now, rule, counted(len, cut.headers), nics, labels))
     }
 
     /// Its place in the round of its NIC's queue pairs, where the NIC asks for each packet.
@@ -175,9 +177,9 @@ impl Egress {
 
     /// An acknowledgement has come for it.
     #[inline]
-    pub fn heard(&mut self, now: Time, heard: &Heard) {
+    pub fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         if let Some(label) = self.stages.as_mut().and_then(|stages| stages.label.as_deref_mut()) {
-            label.heard(now, heard);
+            label.on_feedback(now, feedback);
         }
     }
 
@@ -473,7 +475,7 @@ impl<K: Copy + Eq> Host<K> {
         wire.call(leave.at, Call::Release(order));
     }
 
-    /// Gives a packet to the NIC, of a segment whose departure its queue does not know.
+    /// Gives a packet to the NIC, of a segment whose departure its queue does not have yet.
     fn give<W: HostWire>(&mut self, now: Time, id: PacketId, wire: &mut W) {
         let packet = wire.packets()[id];
         if let Offered::Departs(at) = self.nic.offer(now, id, wire)

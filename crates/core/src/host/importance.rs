@@ -4,7 +4,7 @@
 //! does, and each data packet as it is cut from its segment. A packet that it forces out enters the
 //! node by [`Host::force`](super::Host::force).
 //!
-//! Invariant: the transport's own state knows nothing of what was forced.
+//! Invariant: the transport's own state has no trace of what was forced.
 
 use super::passes;
 use crate::counters::Named;
@@ -36,7 +36,7 @@ impl MarkingCounters {
     }
 
     /// Adds each count to `named`, by its name.
-    pub fn tell(&self, named: &mut Named) {
+    pub fn report(&self, named: &mut Named) {
         for (importance, sent) in ["unimportant", "important", "forced"].into_iter().zip(self.sent)
         {
             named.add(format!("{importance}_packets"), sent.packets);

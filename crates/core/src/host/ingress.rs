@@ -73,7 +73,6 @@ impl<K: Copy + Eq> Arrival<K> {
             let received = self.up.pop_front()?;
             let Some(timeout) = self.ordering else { return Some(received) };
             let packet = &wire.packets()[received.id];
-            let (flow, seq, len) = (packet.flow, packet.seq(), u32::from(packet.payload));
             if !packet.is_data() {
                 return Some(received);
             }
@@ -83,12 +82,12 @@ impl<K: Copy + Eq> Arrival<K> {
             };
             let has_buffer = ingress.as_ref().is_some_and(|ingress| ingress.order.is_some());
             super::passes!(Order);
-            if seq <= next && !has_buffer {
+            if packet.seq() <= next && !has_buffer {
                 return Some(received);
             }
             let ingress = ingress.get_or_insert_default();
             let order = ingress.order.get_or_insert_with(|| Box::new(Order::new(timeout, next)));
-            order.arrive(now, flow, (seq, len), received, &mut self.due, wire);
+            order.arrive(now, &packet, received, &mut self.due, wire);
         }
     }
 }
@@ -212,7 +211,7 @@ impl<K: Copy + Eq> Host<K> {
     }
 
     /// A core of the virtual switch has ended its round, a core of an application its service, or
-    /// the overlay's time has come, as `call` says. Whether [`Host::next_change`] is to be asked.
+    /// the overlay's time has come, by `call`. Whether [`Host::next_change`] is to be asked.
     pub fn on_switch<F: Flows, W: HostWire<Flow = K>>(
         &mut self,
         now: Time,
@@ -261,7 +260,8 @@ impl<K: Copy + Eq> Host<K> {
         &mut self,
         now: Time,
         class: u16,
-        (flow, wants): (FlowId, u32),
+        flow: FlowId,
+        wants: u32,
         to: HostId,
         wire: &mut W,
     ) -> u32 {
@@ -272,18 +272,19 @@ impl<K: Copy + Eq> Host<K> {
     }
 
     /// A flow from here, which another host's switch may have asked to keep a rate or have granted
-    /// something, has handed down so many packets. [`Host::next_change`] says whether it may send
-    /// more.
+    /// something, has handed down so many packets. [`Host::next_change`] reports whether it may
+    /// send more.
     pub fn handed_down<W: HostWire<Flow = K>>(
         &mut self,
         now: Time,
         class: u16,
-        (flow, packets): (FlowId, u32),
+        flow: FlowId,
+        packets: u32,
         to: HostId,
         wire: &mut W,
     ) {
         let Some(switch) = self.switch_mut() else { return };
-        switch.handed_down(now, class, (flow, packets), to);
+        switch.handed_down(now, class, flow, packets, to);
         switch.arm(now, wire);
     }
 
@@ -307,14 +308,14 @@ impl<K: Copy + Eq> Host<K> {
         }
     }
 
-    /// Receive offload knows so many flows at most from now on.
+    /// Receive offload keeps so many flows at most from now on.
     pub fn bound_flows(&mut self, flows: usize) {
         if let Some(receive) = self.receive_mut() {
             receive.bound(flows);
         }
     }
 
-    /// The flow of this identity is over, as its packets say: receive offload need not remember it.
+    /// The flow of this identity is over by its packets: receive offload need not remember it.
     pub fn over(&mut self, hash: u32, flow: K) {
         if let Some(receive) = self.receive_mut() {
             receive.over(hash, flow);

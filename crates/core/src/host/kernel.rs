@@ -119,7 +119,7 @@ struct Flow<T> {
     held_since: Option<Time>,
 }
 
-/// A flow of this host, as other hosts' virtual switches know it.
+/// A flow of this host, by its identity at other hosts' virtual switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Turn {
     /// Where it goes to.
@@ -206,7 +206,7 @@ impl<K: Copy + Eq> Host<K> {
             let Turn { to, flow: number } = turn;
             let Some(flow) = backlog.flows.get_mut(&turn) else { continue };
             let (class, wants) = (flow.class, flow.packets.len() as u32);
-            if self.admit(now, class, (number, wants), to, wire) == 0 {
+            if self.admit(now, class, number, wants, to, wire) == 0 {
                 flow.held_since = Some(now);
                 continue;
             }
@@ -215,7 +215,7 @@ impl<K: Copy + Eq> Host<K> {
                 true => drop(backlog.flows.remove(&turn)),
                 false => backlog.turns.push_back(turn),
             }
-            self.handed_down(now, class, (number, 1), to, wire);
+            self.handed_down(now, class, number, 1, to, wire);
             self.settle(now, backlog);
             return packet;
         }

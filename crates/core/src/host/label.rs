@@ -2,11 +2,11 @@
 //!
 //! The label goes into [`Packet::entropy`], by which the fabric distinguishes flows; the flowcell
 //! into a data packet's body. A pure acknowledgement needs none, since receive offload does not
-//! wait with it. Which labels there are changes over time; the driver knows ([`HostWire::labels`]).
+//! wait with it. The set of labels changes over time; the driver has it ([`HostWire::labels`]).
 //! A flow that a central scheduler has placed has one label ([`super::Egress::pin`]).
 
 use super::{HostWire, passes};
-use crate::edge::Heard;
+use crate::edge::Feedback;
 use crate::edge::flowcell::{Flowcell, Opening, Rule, Stamp};
 use crate::edge::plb::Plb;
 use crate::packet::Packet;
@@ -54,7 +54,8 @@ impl Label {
         now: Time,
         rule: &Rule,
         bytes: u32,
-        (nics, labels): (usize, usize),
+        nics: usize,
+        labels: usize,
     ) -> usize {
         let path = self.cell.path(now, rule, bytes, nics * labels);
         self.chosen = Some(path / nics);
@@ -66,9 +67,9 @@ impl Label {
         self.pinned = label;
     }
 
-    pub(super) fn heard(&mut self, now: Time, heard: &Heard) {
+    pub(super) fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         if let Some(plb) = &mut self.plb
-            && plb.heard(now, heard)
+            && plb.on_feedback(now, feedback)
         {
             self.cell.end();
         }

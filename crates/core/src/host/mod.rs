@@ -23,11 +23,11 @@
 //!
 //! It is passive, as the switch is: a driver owns time, links and endpoints, and calls the
 //! entrances of `egress` and `ingress`. The node answers through [`HostWire`]. Two of its answers
-//! are what an entrance returns, since the endpoint has to hear them before it goes on: a refusal
+//! are what an entrance returns, since the endpoint needs them before it goes on: a refusal
 //! ([`Host::ask`]), after which the endpoint keeps its segment, and what goes up
 //! ([`Host::hand_up`]), which the endpoint answers before it is given the next.
 //!
-//! A host says what it has when it is made, and a connection does by what it holds: an [`Egress`]
+//! A host's stages are chosen when it is made, and a connection's by what it holds: an [`Egress`]
 //! where it sends, an [`Ingress`] where it receives, or nothing. Where there is nothing the way is
 //! one comparison long.
 //!
@@ -63,7 +63,7 @@ pub use kernel::{Backlog, KernelReceiving, KernelSending, Turn};
 pub use label::{Label, Labels};
 pub use limit::{Leave, LimitCounts, Limiter, LimiterConfig, Seen};
 pub use nic::Nic;
-pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, tell_cores};
+pub use receive::{CoreCounts, Receive, ReceiveConfig, ReceiveCpuParams, report_cores};
 pub use received::Received;
 pub use round::Round;
 pub use stream::Stream;
@@ -136,12 +136,12 @@ pub trait HostWire {
     /// Makes one of the packets of a segment.
     fn merge(&mut self, released: gro::Released<'_, Self::Flow, PacketId>) -> Received;
     /// When a packet had come that a poll takes. To the kernel that is the poll; a driver that
-    /// knows better says so, or polls that are late would hide how far paths differ.
+    /// has a better time returns it, or polls that are late would hide how far paths differ.
     fn came(&mut self, now: Time, _: PacketId) -> Time {
         now
     }
     /// Until when all that has come has been looked at: what is held for longer has waited in vain.
-    /// A driver whose polls may be late says how late, or that would look like reordering.
+    /// A driver whose polls may be late returns how late, or that would look like reordering.
     fn has_seen(&self, now: Time) -> Time {
         now
     }

@@ -1,7 +1,7 @@
 //! Receive offload: the packets of a poll are merged, and go to the transport as segments.
 //!
 //! The driver's answers ([`HostWire::headers`](super::HostWire::headers),
-//! [`HostWire::merge`](super::HostWire::merge)) are what a packet's headers say and how one is made
+//! [`HostWire::merge`](super::HostWire::merge)) are a packet's headers and how one is made
 //! of several. This file has the answers for packets without bytes.
 //!
 //! To the transport a segment's packets are one packet as large as all of them: one acknowledgement

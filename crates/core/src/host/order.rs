@@ -9,7 +9,7 @@
 use super::received::Received;
 use super::{Call, HostWire};
 use crate::edge::Ordering;
-use crate::packet::FlowId;
+use crate::packet::{FlowId, Packet};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -29,19 +29,18 @@ impl Order {
         self.buffer.len()
     }
 
-    /// A segment of the stream's bytes at (offset, length) has arrived: what is due now, in order.
+    /// A segment of the stream, with `packet`'s headers, has arrived: what is due now, in order.
     pub(super) fn arrive<W: HostWire>(
         &mut self,
         now: Time,
-        flow: FlowId,
-        (seq, len): (u64, u32),
+        packet: &Packet,
         received: Received,
         due: &mut VecDeque<Received>,
         wire: &mut W,
     ) {
-        let mut next = self.buffer.arrive(now, seq, len, received);
+        let mut next = self.buffer.arrive(now, packet.seq(), u32::from(packet.payload), received);
         if next.is_none() {
-            return self.arm(flow, wire);
+            return self.arm(packet.flow, wire);
         }
         while let Some(received) = next {
             due.push_back(received);

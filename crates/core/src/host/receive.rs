@@ -31,13 +31,13 @@ mod cores;
 mod ring;
 
 use cores::Core;
-pub use cores::{CoreCounts, tell_cores};
+pub use cores::{CoreCounts, report_cores};
 use ring::Ring;
 
 use super::offload::{self, Flow};
 use super::received::Received;
 use super::{Call, HostWire, passes};
-use crate::counters::{Counters as Told, DropReason};
+use crate::counters::{Counters as Report, DropReason};
 use crate::edge::gro::{Counters, Offload, OffloadParams, Released, StockGroParams};
 use crate::packet::{FlowId, HostId, Packet, PacketId};
 use crate::random::mix64;
@@ -275,7 +275,7 @@ impl<K: Copy + Eq> Receive<K> {
         ring.poll(now, wire);
         // Where the interrupt is armed again, what arrives from now on calls the next poll.
         (ring.is_called, ring.polls_again) = (is_whole, is_whole);
-        begin(now, ring, core, number, (packets, bytes), wire);
+        begin(now, ring, core, number, packets, bytes, wire);
     }
 
     /// The timer of what a ring's offload holds, which costs a core work.
@@ -296,7 +296,7 @@ impl<K: Copy + Eq> Receive<K> {
         }
         passes!(Core);
         ring.flush(now, wire);
-        begin(now, ring, core, number, (0, 0), wire);
+        begin(now, ring, core, number, 0, 0, wire);
     }
 
     /// The work on a poll is done: its segments go up.
@@ -336,7 +336,7 @@ impl<K: Copy + Eq> Receive<K> {
         });
     }
 
-    /// Knows so many flows at most, of each ring.
+    /// Keeps so many flows at most, of each ring.
     pub(super) fn bound(&mut self, flows: usize) {
         self.rings.iter_mut().for_each(|ring| ring.offload.bound(flows));
     }
@@ -385,7 +385,8 @@ fn begin<K: Copy + Eq, W: HostWire<Flow = K>>(
     ring: &mut Ring<K>,
     core: &mut Core,
     number: u16,
-    (packets, bytes): (u64, u64),
+    packets: u64,
+    bytes: u64,
     wire: &mut W,
 ) {
     ring.age(now);

@@ -52,7 +52,7 @@ impl Round {
     }
 
     /// The queue pair at a place may send now, or may not.
-    pub fn put(&mut self, priority: u8, (place, slot): (u32, u32), may_send: bool) {
+    pub fn put(&mut self, priority: u8, place: u32, slot: u32, may_send: bool) {
         let number = usize::from(priority) % self.rings.len();
         let ready = &mut self.rings[number].ready;
         match (ready.binary_search(&(place, slot)), may_send) {
@@ -129,7 +129,7 @@ mod tests {
     fn round(ready: &[u32]) -> Round {
         let mut round = Round::new(false);
         for place in ready {
-            round.put(0, (*place, *place), true);
+            round.put(0, *place, *place, true);
         }
         round
     }
@@ -150,7 +150,7 @@ mod tests {
             let mut round = round(&[1, 2, 3, 4, 5, 6, 7, 8]);
             round.serve(0, served);
             let place = 9;
-            round.put(0, (place, place), true);
+            round.put(0, place, place, true);
             waited +=
                 std::iter::from_fn(|| next(&mut round)).take_while(|slot| *slot != place).count();
         }
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn queue_pair_that_may_not_send_keeps_its_place() {
         let mut round = round(&[1, 2, 3]);
-        round.put(0, (2, 2), false);
+        round.put(0, 2, 2, false);
         assert_eq!([next(&mut round), next(&mut round)], [Some(1), Some(3)]);
-        round.put(0, (2, 2), true);
+        round.put(0, 2, 2, true);
         assert_eq!([next(&mut round), next(&mut round)], [Some(1), Some(2)]);
         assert_eq!(round.next(|_| true, |slot| slot != 3), Some(1), "the third is paused");
         assert_eq!(round.next(|_| false, |_| true), None, "its priority is paused");
@@ -172,8 +172,8 @@ mod tests {
     fn higher_priorities_are_asked_first_where_the_nic_serves_by_priority() {
         let of = |by_priority| {
             let mut round = Round::new(by_priority);
-            round.put(2, (1, 1), true);
-            round.put(5, (2, 2), true);
+            round.put(2, 1, 1, true);
+            round.put(5, 2, 2, true);
             round.next(|_| true, |_| true)
         };
         assert_eq!([of(true), of(false)], [Some(2), Some(1)]);

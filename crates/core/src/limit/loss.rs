@@ -95,12 +95,12 @@ pub fn space(
     if arrival.data != 0 && arrival.last == 0 && !pauses && !spares(loss, behind, ask, arrival) {
         return verdict;
     }
-    let told = match ask.ecn != 0 {
+    let mark = match ask.ecn != 0 {
         true => Verdict::CE,
         false if settings.flags & flags::NO_CWR == 0 => Verdict::CWR,
         false => 0,
     };
-    Verdict(Verdict::BEHIND | Verdict::BYPASS | told)
+    Verdict(Verdict::BEHIND | Verdict::BYPASS | mark)
 }
 
 /// Whether a least round trip is known and long.

@@ -87,7 +87,7 @@ crate::params! {
         /// variant; unbounded it breaks the limit. At low rates less: with the burst no more than
         /// what 30 ms carry (3 % of a second), and no less than `drop`.
         pub bypass: f64 = 2.0,
-        /// Never drop, only tell senders.
+        /// Never drop, only notify senders.
         pub mark_only: bool = false,
         /// Let everything through unmarked, and count what would have happened.
         pub observe: bool = false,
@@ -152,8 +152,8 @@ impl LimitParams {
         let carries = |ms: u64| self.rate.bps() / 8 * ms / 1000;
         let time = |ms: u64, least: u64| carries(ms).max(least);
         let least = DROP.least.min(carries(500)).max(2 * self.reserve.get());
-        let told = self.mark.map_or(0, Bytes::get);
-        let drop = self.drop.unwrap_or(Bytes(time(DROP.ms, least).max(told.saturating_mul(2))));
+        let mark = self.mark.map_or(0, Bytes::get);
+        let drop = self.drop.unwrap_or(Bytes(time(DROP.ms, least).max(mark.saturating_mul(2))));
         LimitParams {
             burst: Some(self.burst.unwrap_or(Bytes(time(1, 2 * PACKET)))),
             mark: Some(self.mark.unwrap_or(Bytes(time(5, 2 * PACKET).min(drop.get() / 2)))),

@@ -86,15 +86,15 @@ impl Scopes {
         let mut worst: Option<(i64, usize)> = None;
         let mut send = 0;
         for (at, &id) in ids.iter().enumerate() {
-            let it = &mut self.scopes[id as usize];
-            let mut charged = charge(&mut it.state, &it.settings, now, ask.charged);
-            it.counts.packets += 1;
-            it.counts.bytes += ask.charged as u64;
-            if it.settings.flags & flags::OBSERVE != 0 {
-                it.observe(&mut charged, ask, draw);
+            let scope = &mut self.scopes[id as usize];
+            let mut charged = charge(&mut scope.state, &scope.settings, now, ask.charged);
+            scope.counts.packets += 1;
+            scope.counts.bytes += ask.charged as u64;
+            if scope.settings.flags & flags::OBSERVE != 0 {
+                scope.observe(&mut charged, ask, draw);
             } else {
                 send = charged.send.max(send);
-                let level = congestion(&it.settings, charged.behind);
+                let level = congestion(&scope.settings, charged.behind);
                 if worst.is_none_or(|(most, _)| level > most) {
                     worst = Some((level, at));
                 }
@@ -103,13 +103,13 @@ impl Scopes {
         }
         let Some((_, at)) = worst else { return Outcome::default() };
         let by = ids[at];
-        let it = &mut self.scopes[by as usize];
-        let verdict = decide(&it.settings, self.charges[at].behind, ask, draw);
-        it.counts.count(verdict, ask.charged);
+        let scope = &mut self.scopes[by as usize];
+        let verdict = decide(&scope.settings, self.charges[at].behind, ask, draw);
+        scope.counts.count(verdict, ask.charged);
         if verdict.has(Verdict::DROP) {
             for (&id, charged) in ids.iter().zip(&self.charges) {
-                let it = &mut self.scopes[id as usize];
-                refund(&mut it.state, &it.settings, charged);
+                let scope = &mut self.scopes[id as usize];
+                refund(&mut scope.state, &scope.settings, charged);
             }
         }
         Outcome { verdict, by: Some(by), send }

@@ -41,7 +41,7 @@ pub struct Terms {
 #[derive(Clone, Debug)]
 struct Grant {
     seq: u64,
-    said: Time,
+    sent: Time,
     packets: u64,
     left: u64,
 }
@@ -99,12 +99,12 @@ impl Granter {
         }
     }
 
-    /// A flow of `peer` would send so many packets beyond what it was granted up to number `heard`.
-    pub fn asked(&mut self, now: Time, peer: PeerId, key: FlowKey, wants: u64, heard: u64) {
+    /// A flow of `peer` would send so many packets beyond what was granted up to number `latest`.
+    pub fn asked(&mut self, now: Time, peer: PeerId, key: FlowKey, wants: u64, latest: u64) {
         let account = self.flows.entry((peer, key)).or_default();
         // Grants under way were not known when the flow asked.
         let is_under_way =
-            |grant: &&Grant| grant.seq > heard && grant.said + self.terms.feedback > now;
+            |grant: &&Grant| grant.seq > latest && grant.sent + self.terms.feedback > now;
         let under_way: u64 =
             account.grants.iter().filter(is_under_way).map(|grant| grant.packets).sum();
         let wants = wants.saturating_sub(under_way);
@@ -180,7 +180,7 @@ impl Granter {
             account.wants -= packets;
             self.wanted -= packets;
             account.open += packets;
-            account.grants.push_back(Grant { seq, said: now, packets, left: packets });
+            account.grants.push_back(Grant { seq, sent: now, packets, left: packets });
             account.is_in_line = false;
             self.open += packets;
             self.ends.push_back((now + ttl + feedback, flow, seq));
@@ -204,7 +204,7 @@ impl Granter {
 
 #[derive(Clone, Debug)]
 struct Purse {
-    heard: u64,
+    latest: u64,
     /// Grants: until when, and how many credits are left.
     credits: VecDeque<(Time, u32)>,
     /// Packets asked for and not granted yet, and since when.
@@ -245,7 +245,7 @@ impl Spender {
     pub fn admit(&mut self, now: Time, peer: PeerId, key: FlowKey, wants: u32) -> u32 {
         let flow = (peer, key);
         let purse = self.flows.entry(flow).or_insert_with(|| Purse {
-            heard: 0,
+            latest: 0,
             credits: VecDeque::new(),
             asked: 0,
             since: now,
@@ -278,13 +278,14 @@ impl Spender {
     }
 
     /// The receiver's switch has granted something.
-    pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) {
+    pub fn on_record(&mut self, now: Time, peer: PeerId, record: &Record) {
         let (Word::Grant, Target::Flow(key)) = (record.word, record.target) else { return };
-        let Some(purse) = self.flows.get_mut(&(peer, key)).filter(|purse| record.seq > purse.heard)
+        let Some(purse) =
+            self.flows.get_mut(&(peer, key)).filter(|purse| record.seq > purse.latest)
         else {
             return;
         };
-        purse.heard = record.seq;
+        purse.latest = record.seq;
         purse.asked = purse.asked.saturating_sub(record.queued);
         purse.credits.push_back((now + Time::from_us(u64::from(record.ttl)), record.queued));
         self.release((peer, key));
@@ -327,7 +328,7 @@ impl Spender {
         loop {
             let (peer, key) = self.to_ask.pop_first()?;
             let Some(purse) = self.flows.get(&(peer, key)) else { continue };
-            let (target, seq, queued) = (Target::Flow(key), purse.heard, purse.asked);
+            let (target, seq, queued) = (Target::Flow(key), purse.latest, purse.asked);
             return Some((peer, Record { word: Word::Ask, target, seq, queued, rate: 0, ttl: 0 }));
         }
     }
@@ -389,7 +390,7 @@ mod tests {
         granter.asked(Time::from_us(2), 7, key(5), u64::from(ask.queued), ask.seq);
         let (to, grant) = granter.next(Time::from_us(2), 0, 1).expect("there is room");
         assert_eq!((to, grant.queued, granter.open()), (7, 3, 3));
-        spender.hear(Time::from_us(4), 1, &grant);
+        spender.on_record(Time::from_us(4), 1, &grant);
         let change = spender.next_change().expect("it may go on");
         assert_eq!((change.target, change.is_held), (Target::Flow(key(5)), false));
         assert_eq!(spender.admit(Time::from_us(4), 1, key(5), 3), 3);
@@ -491,8 +492,8 @@ mod tests {
             rate: 0,
             ttl: 100,
         };
-        spender.hear(Time::from_us(4), 1, &grant(3, 4));
-        spender.hear(Time::from_us(5), 1, &grant(3, 4));
+        spender.on_record(Time::from_us(4), 1, &grant(3, 4));
+        spender.on_record(Time::from_us(5), 1, &grant(3, 4));
         assert_eq!(
             spender.admit(Time::from_us(50), 1, key(5), 9),
             4,
@@ -544,7 +545,7 @@ mod tests {
                     let target = Target::Flow(key(to as u128));
                     let record =
                         Record { word: Word::Grant, target, seq, queued, rate: 0, ttl: 100 };
-                    spenders[to].hear(now, 9, &record);
+                    spenders[to].on_record(now, 9, &record);
                 }
                 most = most.max(waiting);
                 waiting -= u64::from(us % 3 == 0).min(waiting);

@@ -86,7 +86,7 @@ pub struct TimedSource {
 
 impl TimedSource {
     /// Takes a pause: packets wait for its duration, and then leave at its rate.
-    pub fn hear(&mut self, now: Time, pause: TimedPause) {
+    pub fn on_record(&mut self, now: Time, pause: TimedPause) {
         self.next = self.next.max(now + pause.duration);
         self.gap = Time::from_s(1) / pause.packets_per_second.max(1);
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(timed.joined(Time::from_us(999), 64), None);
         assert_eq!(timed.joined(Time::from_ms(1), 64), Some(pause));
         let mut source = TimedSource::default();
-        source.hear(Time::ZERO, pause);
+        source.on_record(Time::ZERO, pause);
         assert_eq!(source.next(), Time::from_ms(1));
         source.leaves(Time::from_ms(1), 1);
         assert_eq!(source.next(), Time::from_ms(1) + Time::from_us(31_250));

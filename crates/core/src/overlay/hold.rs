@@ -52,7 +52,7 @@ impl Keeper {
     }
 
     /// A record of a peer has come.
-    pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) -> Option<Change> {
+    pub fn on_record(&mut self, now: Time, peer: PeerId, record: &Record) -> Option<Change> {
         let (key, is_held) = ((peer, record.target), record.word != Word::Resume);
         let ttl = Time::from_us(u64::from(record.ttl)).min(self.config.longest);
         let until = now.saturating_add(if is_held { ttl } else { self.config.longest });

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `wire` | a datagram: records of one switch for another, authenticated |
 //! | `peers` | which datagrams count: keys, epochs, each datagram once |
-//! | `tell` | the receiver's side: records to be sent, and sent again |
+//! | `notify` | the receiver's side: records to be sent, and sent again |
 //! | `hold` | the sender's side: who may not send, and until when |
 //! | `senders` | who is asked to pause together when memory is short |
 //! | `generations` | the authors' two overlays, to compare with |
@@ -35,18 +35,18 @@
 pub mod credits;
 pub mod generations;
 pub mod hold;
+pub mod notify;
 mod peers;
 pub mod rates;
 pub mod senders;
-pub mod tell;
 #[cfg(test)]
 mod tests;
 pub mod wire;
 
 pub use hold::{Change, Keeper};
+pub use notify::Notifier;
 pub use peers::{Peers, Refused};
 pub use senders::Senders;
-pub use tell::Teller;
 pub use wire::Key;
 
 use crate::units::Time;
@@ -111,10 +111,11 @@ impl Target {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
     Pause,
     Refresh,
+    #[default]
     Resume,
     /// I would send so many packets more ([`credits`]).
     Ask,
@@ -200,16 +201,16 @@ pub struct Counters {
     pub replayed: u64,
     /// Records about what the peer does not receive, or of no pause.
     pub foreign: u64,
-    pub said: [u64; 3],
+    pub words_sent: [u64; 3],
     /// Those received, as far as they counted.
-    pub heard: [u64; 3],
+    pub words_received: [u64; 3],
 }
 
 /// One switch's part: both sides and the datagrams between them.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     /// The words of this switch to its peers.
-    pub teller: Teller,
+    pub notifier: Notifier,
     /// The words of its peers to it.
     pub keeper: Keeper,
     peers: Peers,
@@ -220,7 +221,7 @@ impl Overlay {
     /// The switch numbered `me`. Its epoch is greater than at any start before, and not zero.
     pub fn new(me: PeerId, epoch: u32, config: Config) -> Overlay {
         Overlay {
-            teller: Teller::new(config),
+            notifier: Notifier::new(config),
             keeper: Keeper::new(config),
             peers: Peers::new(me, epoch, config.feedback),
             counters: Counters::default(),
@@ -235,7 +236,7 @@ impl Overlay {
     pub fn meet(&mut self, now: Time, peer: PeerId, key: Key, mut changed: impl FnMut(Change)) {
         self.peers.meet(peer, key);
         self.keeper.forget(peer, &mut changed);
-        self.teller.restarted(now, peer);
+        self.notifier.restarted(now, peer);
     }
     /// The peer's key has changed, and its process has not.
     pub fn rekey(&mut self, peer: PeerId, key: Key) {
@@ -261,7 +262,7 @@ impl Overlay {
         })?;
         if opened.is_restarted {
             self.keeper.forget(opened.peer, &mut changed);
-            self.teller.restarted(now, opened.peer);
+            self.notifier.restarted(now, opened.peer);
         }
         if !opened.is_for_this_epoch {
             self.counters.replayed += 1;
@@ -272,8 +273,8 @@ impl Overlay {
             let is_its_own =
                 record.target.destination().is_none_or(|address| owns(opened.peer, address));
             if is_its_own && record.word.is_of_pauses() {
-                self.counters.heard[record.word.index()] += 1;
-                self.keeper.hear(now, opened.peer, &record).map(&mut changed);
+                self.counters.words_received[record.word.index()] += 1;
+                self.keeper.on_record(now, opened.peer, &record).map(&mut changed);
             } else {
                 self.counters.foreign += 1;
             }
@@ -283,13 +284,13 @@ impl Overlay {
     /// The next datagram for `peer`, if a record is due now. To be asked until there is none.
     pub fn transmit(&mut self, now: Time, peer: PeerId) -> Option<Vec<u8>> {
         let greets = self.peers.greets(now, peer)?;
-        let records = self.teller.poll(now, peer, wire::RECORDS);
+        let records = self.notifier.poll(now, peer, wire::RECORDS);
         if records.is_empty() && !greets {
             return None;
         }
         let datagram = self.peers.seal(peer, &records)?;
         self.counters.sent += 1;
-        records.iter().for_each(|record| self.counters.said[record.word.index()] += 1);
+        records.iter().for_each(|record| self.counters.words_sent[record.word.index()] += 1);
         Some(datagram)
     }
     pub fn counters(&self) -> Counters {

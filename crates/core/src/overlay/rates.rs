@@ -164,7 +164,7 @@ impl Shaper {
     }
 
     /// A receiver's switch has advertised a rate, or that there is none.
-    pub fn hear(&mut self, now: Time, peer: PeerId, record: &Record) {
+    pub fn on_record(&mut self, now: Time, peer: PeerId, record: &Record) {
         let kbps = match record.word {
             Word::Rate => u64::from(record.rate.max(1)),
             Word::Resume => 0,
@@ -305,7 +305,7 @@ mod tests {
             rate: 12_000_000,
             ttl: 200,
         };
-        shaper.hear(Time::ZERO, 1, &rate);
+        shaper.on_record(Time::ZERO, 1, &rate);
         assert_eq!((shaper.admit(Time::ZERO, 1, &key(5), 40), shaper.deadline()), (1, None));
         shaper.sent(Time::ZERO, 1, &key(5), 1500);
         assert_eq!(
@@ -348,8 +348,8 @@ mod tests {
             rate,
             ttl: 200,
         };
-        shaper.hear(Time::ZERO, 1, &rate(4, 12_000));
-        shaper.hear(Time::ZERO, 1, &rate(3, 99_000));
+        shaper.on_record(Time::ZERO, 1, &rate(4, 12_000));
+        shaper.on_record(Time::ZERO, 1, &rate(3, 99_000));
         shaper.sent(Time::ZERO, 1, &key(5), 1500);
         assert_eq!(shaper.admit(Time::ZERO, 1, &key(5), 1), 0);
         assert_eq!(

@@ -70,9 +70,9 @@ proptest! {
         let (mut now, mut paused, mut delayed) = (US * 1_000, BTreeSet::new(), Vec::new());
         for (number, is_pause, by, fate) in steps {
             if is_pause && paused.insert(number) {
-                b.teller.pause(now, 1, target(number), 1);
+                b.notifier.pause(now, 1, target(number), 1);
             } else if !is_pause && paused.remove(&number) {
-                b.teller.resume(now, 1, target(number));
+                b.notifier.resume(now, 1, target(number));
             }
             now += US * by;
             while let Some(datagram) = b.transmit(now, 1) {
@@ -110,7 +110,7 @@ proptest! {
             );
         }
         for number in paused {
-            b.teller.resume(now, 1, target(number));
+            b.notifier.resume(now, 1, target(number));
         }
         now += US * 20;
         while let Some(datagram) = b.transmit(now, 1) {
@@ -123,7 +123,7 @@ proptest! {
             while a.keeper.expire(later).is_some() {}
         }
         prop_assert!((0..40).all(|number| !a.keeper.is_held(2, &flow(number))));
-        prop_assert_eq!(b.teller.len(1), 0);
+        prop_assert_eq!(b.notifier.len(1), 0);
     }
 }
 
@@ -159,11 +159,11 @@ fn pair() -> (Overlay, Overlay) {
 #[test]
 fn a_repeated_datagram_changes_nothing() {
     let (mut a, mut b) = pair();
-    b.teller.pause(Time::ZERO, 1, target(1), 1);
+    b.notifier.pause(Time::ZERO, 1, target(1), 1);
     let pause = b.transmit(Time::ZERO, 1).expect("it says so");
     assert_eq!(listen(&mut a, Time::ZERO, &pause), Ok(()));
     assert!(a.keeper.is_held(2, &flow(1)) && !a.keeper.is_held(2, &flow(2)));
-    b.teller.resume(US * 20, 1, target(1));
+    b.notifier.resume(US * 20, 1, target(1));
     let resume = b.transmit(US * 20, 1).expect("it says so");
     assert_eq!(listen(&mut a, US * 20, &resume), Ok(()));
     for said in [&pause, &resume] {
@@ -175,7 +175,7 @@ fn a_repeated_datagram_changes_nothing() {
     assert!(!restarted.keeper.is_held(2, &flow(1)));
     assert_eq!((a.counters().received, a.counters().replayed), (3, 2));
     // The peer learns of the restart, and says anew what it had said.
-    b.teller.pause(US * 30, 1, target(3), 1);
+    b.notifier.pause(US * 30, 1, target(3), 1);
     b.transmit(US * 30, 1);
     assert_eq!(greet(&mut restarted, &mut b, [1, 2], US * 31), Ok(()));
     let anew = b.transmit(US * 31, 1).expect("it says it again");
@@ -187,7 +187,7 @@ fn a_repeated_datagram_changes_nothing() {
 #[test]
 fn a_restart_ends_what_was_said_before() {
     let (mut a, mut b) = pair();
-    b.teller.pause(Time::ZERO, 1, Target::Peer, 1);
+    b.notifier.pause(Time::ZERO, 1, Target::Peer, 1);
     let pause = b.transmit(Time::ZERO, 1).expect("it says so");
     listen(&mut a, Time::ZERO, &pause).expect("it counts");
     let mut restarted = fresh(2, 1, 10);
@@ -197,7 +197,7 @@ fn a_restart_ends_what_was_said_before() {
     assert_eq!(answer, Err(Refused::Replayed), "it did not know our epoch");
     assert_eq!(changes, [Change { peer: 2, target: Target::Peer, is_held: false }]);
     // Datagrams that the dead one had under way are void.
-    b.teller.pause(US, 1, target(1), 1);
+    b.notifier.pause(US, 1, target(1), 1);
     let late = b.transmit(US, 1).expect("it was on its way");
     assert_eq!(listen(&mut a, US * 2, &late), Err(Refused::Replayed));
 }
@@ -243,10 +243,10 @@ fn strangers_forgers_and_the_presumptuous_are_counted() {
 }
 
 /// The words to peer 1 until `until`, as (microseconds, word, flow).
-fn said(teller: &mut Teller, until: u64) -> Vec<(u64, Word, u16)> {
+fn said(notifier: &mut Notifier, until: u64) -> Vec<(u64, Word, u16)> {
     let mut all = Vec::new();
-    while let Some(due) = teller.deadline(1).filter(|due| *due <= US * until) {
-        for record in teller.poll(due, 1, RECORDS) {
+    while let Some(due) = notifier.deadline(1).filter(|due| *due <= US * until) {
+        for record in notifier.poll(due, 1, RECORDS) {
             let number = match record.target {
                 Target::Flow(flow) => flow.source_port,
                 Target::Application { .. } => 1_000,
@@ -261,42 +261,42 @@ fn said(teller: &mut Teller, until: u64) -> Vec<(u64, Word, u16)> {
 #[test]
 fn a_pause_is_refreshed_and_a_resume_said_twice() {
     use Word::*;
-    let mut teller = Teller::new(Config::default());
-    teller.pause(US * 10, 1, target(1), 1);
-    assert_eq!(said(&mut teller, 70), [(10, Pause, 1), (35, Refresh, 1), (60, Refresh, 1)]);
+    let mut notifier = Notifier::new(Config::default());
+    notifier.pause(US * 10, 1, target(1), 1);
+    assert_eq!(said(&mut notifier, 70), [(10, Pause, 1), (35, Refresh, 1), (60, Refresh, 1)]);
     // Half a feedback time after the last word.
-    teller.resume(US * 64, 1, target(1));
-    assert_eq!(said(&mut teller, 1_000), [(70, Resume, 1), (90, Resume, 1)]);
-    assert_eq!(teller.len(1), 0);
+    notifier.resume(US * 64, 1, target(1));
+    assert_eq!(said(&mut notifier, 1_000), [(70, Resume, 1), (90, Resume, 1)]);
+    assert_eq!(notifier.len(1), 0);
 }
 
 #[test]
 fn the_latest_wins_and_what_nobody_heard_is_not_taken_back() {
     use Word::*;
-    let mut teller = Teller::new(Config::default());
-    teller.pause(US, 1, target(1), 1);
-    teller.resume(US, 1, target(1));
-    assert_eq!((said(&mut teller, 1_000), teller.len(1)), (vec![], 0));
-    teller.pause(US, 1, target(1), 1);
-    assert_eq!(said(&mut teller, 1), [(1, Pause, 1)]);
-    teller.resume(US * 2, 1, target(1));
-    teller.pause(US * 3, 1, target(1), 1);
-    assert_eq!(said(&mut teller, 10), [(3, Pause, 1)], "the resume was never said");
+    let mut notifier = Notifier::new(Config::default());
+    notifier.pause(US, 1, target(1), 1);
+    notifier.resume(US, 1, target(1));
+    assert_eq!((said(&mut notifier, 1_000), notifier.len(1)), (vec![], 0));
+    notifier.pause(US, 1, target(1), 1);
+    assert_eq!(said(&mut notifier, 1), [(1, Pause, 1)]);
+    notifier.resume(US * 2, 1, target(1));
+    notifier.pause(US * 3, 1, target(1), 1);
+    assert_eq!(said(&mut notifier, 10), [(3, Pause, 1)], "the resume was never said");
 }
 
 #[test]
 fn data_that_arrives_repeats_a_pause() {
     use Word::*;
-    let mut teller = Teller::new(Config::default());
-    teller.pause(Time::ZERO, 1, target(1), 1);
-    assert_eq!(said(&mut teller, 0), [(0, Pause, 1)]);
+    let mut notifier = Notifier::new(Config::default());
+    notifier.pause(Time::ZERO, 1, target(1), 1);
+    assert_eq!(said(&mut notifier, 0), [(0, Pause, 1)]);
     for at in 1..20 {
-        teller.arrived(US * at, 1, &flow(1));
-        teller.arrived(US * at, 1, &flow(2));
+        notifier.arrived(US * at, 1, &flow(1));
+        notifier.arrived(US * at, 1, &flow(2));
     }
-    assert_eq!(said(&mut teller, 19), [(10, Refresh, 1)]);
-    teller.arrived(US * 20, 1, &flow(1));
-    assert_eq!(said(&mut teller, 20), [(20, Refresh, 1)]);
+    assert_eq!(said(&mut notifier, 19), [(10, Refresh, 1)]);
+    notifier.arrived(US * 20, 1, &flow(1));
+    assert_eq!(said(&mut notifier, 20), [(20, Refresh, 1)]);
 }
 
 /// The seventeenth flow pauses the application; the ninth that goes on sets it free, after those
@@ -304,13 +304,13 @@ fn data_that_arrives_repeats_a_pause() {
 #[test]
 fn many_flows_are_paused_as_an_application() {
     use Word::*;
-    let mut teller = Teller::new(Config::default());
-    (0..16).for_each(|number| teller.pause(Time::ZERO, 1, target(number), 1));
-    assert_eq!(said(&mut teller, 0).len(), 16);
-    (16..100).for_each(|number| teller.pause(US, 1, target(number), 1));
-    assert_eq!(said(&mut teller, 1), [(1, Pause, 1_000)]);
-    (8..100).for_each(|number| teller.resume(US * 2, 1, target(number)));
-    let after = said(&mut teller, 12);
+    let mut notifier = Notifier::new(Config::default());
+    (0..16).for_each(|number| notifier.pause(Time::ZERO, 1, target(number), 1));
+    assert_eq!(said(&mut notifier, 0).len(), 16);
+    (16..100).for_each(|number| notifier.pause(US, 1, target(number), 1));
+    assert_eq!(said(&mut notifier, 1), [(1, Pause, 1_000)]);
+    (8..100).for_each(|number| notifier.resume(US * 2, 1, target(number)));
+    let after = said(&mut notifier, 12);
     let resumed =
         after.iter().position(|word| *word == (12, Resume, 1_000)).expect("it is set free");
     assert!((0..8).all(|flow| !after.contains(&(2, Resume, flow))), "{after:?}");
@@ -321,12 +321,12 @@ fn many_flows_are_paused_as_an_application() {
             .all(|(_, _, flow)| *flow < 16)
     );
     let mut keeper = Keeper::new(Config::default());
-    let mut teller = Teller::new(Config::default());
-    (0..100).for_each(|number| teller.pause(US, 1, target(number), 1));
-    (0..95).for_each(|number| teller.resume(US * 2, 1, target(number)));
+    let mut notifier = Notifier::new(Config::default());
+    (0..100).for_each(|number| notifier.pause(US, 1, target(number), 1));
+    (0..95).for_each(|number| notifier.resume(US * 2, 1, target(number)));
     for at in 0..100 {
-        for record in teller.poll(US * at, 1, RECORDS) {
-            keeper.hear(US * at, 1, &record);
+        for record in notifier.poll(US * at, 1, RECORDS) {
+            keeper.on_record(US * at, 1, &record);
         }
         while keeper.expire(US * at).is_some() {}
     }
@@ -338,15 +338,15 @@ fn many_flows_are_paused_as_an_application() {
 /// the end every flow was named.
 #[test]
 fn control_is_bounded() {
-    let mut teller = Teller::new(Config { ttl: Time::from_ms(10), ..Config::default() });
+    let mut notifier = Notifier::new(Config { ttl: Time::from_ms(10), ..Config::default() });
     let apart = |number: u16| Target::Flow(FlowKey { destination_port: number, ..flow(0) });
-    (0..10_000).for_each(|number| teller.pause(Time::ZERO, 1, apart(number), 1));
+    (0..10_000).for_each(|number| notifier.pause(Time::ZERO, 1, apart(number), 1));
     let mut told = BTreeSet::new();
     for window in 0..200 {
         let mut datagrams = 0;
         for at in 0..10 {
             loop {
-                let records = teller.poll(US * (window * 10 + at), 1, RECORDS);
+                let records = notifier.poll(US * (window * 10 + at), 1, RECORDS);
                 if records.is_empty() {
                     break;
                 }
@@ -365,24 +365,27 @@ fn a_pause_ends_by_itself_and_what_is_late_does_nothing() {
     let mut keeper = Keeper::new(config);
     let record = |word, seq, ttl| Record { word, target: target(1), seq, queued: 0, rate: 0, ttl };
     let held = |is_held| Some(Change { peer: 2, target: target(1), is_held });
-    assert_eq!(keeper.hear(Time::ZERO, 2, &record(Word::Pause, 4, 100)), held(true));
-    assert_eq!(keeper.hear(US * 50, 2, &record(Word::Refresh, 4, 100)), None);
+    assert_eq!(keeper.on_record(Time::ZERO, 2, &record(Word::Pause, 4, 100)), held(true));
+    assert_eq!(keeper.on_record(US * 50, 2, &record(Word::Refresh, 4, 100)), None);
     assert_eq!(
         (keeper.expire(US * 149), keeper.expire(US * 150), keeper.expire(US * 150)),
         (None, held(false), None)
     );
     // It was refreshed too late, and is held again.
-    assert_eq!(keeper.hear(US * 160, 2, &record(Word::Refresh, 4, 100)), held(true));
-    assert_eq!(keeper.hear(US * 170, 2, &record(Word::Resume, 5, 100)), held(false));
-    assert_eq!((keeper.hear(US * 171, 2, &record(Word::Pause, 4, 100)), keeper.late()), (None, 1));
+    assert_eq!(keeper.on_record(US * 160, 2, &record(Word::Refresh, 4, 100)), held(true));
+    assert_eq!(keeper.on_record(US * 170, 2, &record(Word::Resume, 5, 100)), held(false));
+    assert_eq!(
+        (keeper.on_record(US * 171, 2, &record(Word::Pause, 4, 100)), keeper.late()),
+        (None, 1)
+    );
     // Nobody is paused for longer than this side allows.
-    assert_eq!(keeper.hear(US * 180, 2, &record(Word::Pause, 6, u32::MAX)), held(true));
+    assert_eq!(keeper.on_record(US * 180, 2, &record(Word::Pause, 6, u32::MAX)), held(true));
     assert_eq!(keeper.deadline(), Some(US * 180 + Time::from_ms(50)));
     // The targets remembered of a peer are bounded.
-    keeper.hear(US * 180, 2, &Record { target: target(2), ..record(Word::Pause, 7, 100) });
+    keeper.on_record(US * 180, 2, &Record { target: target(2), ..record(Word::Pause, 7, 100) });
     let third = Record { target: target(3), ..record(Word::Pause, 8, 100) };
-    assert_eq!((keeper.hear(US * 180, 2, &third), keeper.beyond()), (None, 1));
-    assert!(keeper.hear(US * 180, 2, &Record { target: Target::Peer, ..third }).is_some());
+    assert_eq!((keeper.on_record(US * 180, 2, &third), keeper.beyond()), (None, 1));
+    assert!(keeper.on_record(US * 180, 2, &Record { target: Target::Peer, ..third }).is_some());
     // In the end nothing is remembered.
     for at in 1..=3 {
         while keeper.expire(Time::from_s(at)).is_some() {}

@@ -61,10 +61,10 @@ impl Key {
         Key::between(secret, &[secret])
     }
     /// From a secret to send with, and those to receive with; `None`: one is too short.
-    pub fn between<S: AsRef<[u8]>>(said: &[u8], heard: &[S]) -> Option<Key> {
+    pub fn between<S: AsRef<[u8]>>(seals: &[u8], opens: &[S]) -> Option<Key> {
         let opens =
-            heard.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
-        Some(Key { seals: keyed(said)?, opens })
+            opens.iter().map(|secret| keyed(secret.as_ref())).collect::<Option<Vec<_>>>()?;
+        Some(Key { seals: keyed(seals)?, opens })
     }
 }
 
@@ -176,8 +176,8 @@ pub fn is_overlay(datagram: &[u8]) -> bool {
 /// Whether somebody with `key` made the datagram as it is. A comparison in constant time: one that
 /// ends early would reveal how much of a tag was guessed.
 pub fn is_authentic(datagram: &[u8], key: &Key) -> bool {
-    let Some((said, tag)) = datagram.split_last_chunk::<TAG>() else { return false };
-    key.opens.iter().any(|key| over(key, said).verify_truncated_left(tag).is_ok())
+    let Some((sealed, tag)) = datagram.split_last_chunk::<TAG>() else { return false };
+    key.opens.iter().any(|key| over(key, sealed).verify_truncated_left(tag).is_ok())
 }
 
 /// The records of a datagram. `None`: one has no meaning.

@@ -18,7 +18,7 @@
 //!
 //! Invariant: a header's length follows from the packet's size.
 
-use super::{Body, Packet, Protocol, Record};
+use super::{Body, NONE, Packet, Protocol, Record};
 use crate::units::Time;
 
 /// The headers of any of its packets: IP's and its own.
@@ -29,7 +29,20 @@ pub const HEADERS: u32 = 40;
 pub const CONTROL_PRIORITY: u8 = 7;
 
 /// Homa, as a capture shows it: IANA's protocol number.
-pub const PROTOCOL: Protocol = Protocol { name: "homa", number: 146, checksum_at: 2, header };
+pub const PROTOCOL: Protocol = Protocol {
+    name: "homa",
+    number: 146,
+    checksum_at: 2,
+    header,
+    has_entropy_port: false,
+    control_priority: Some(CONTROL_PRIORITY),
+    late: |packet| match packet.body {
+        Body::HomaData { number, .. } | Body::Ping { number, .. } => {
+            Body::Done { slot: NONE, number }
+        }
+        other => other,
+    },
+};
 
 /// Puts a packet's header behind `out`, with a checksum of zero.
 fn header(out: &mut Vec<u8>, packet: &Packet, _: &[Record], _: Option<Time>) {

@@ -99,6 +99,12 @@ pub struct Protocol {
     /// Puts a packet's header behind the bytes, with a checksum of zero; the time is given where
     /// timestamps are to be shown.
     pub header: fn(&mut Vec<u8>, &Packet, &[Record], Option<Time>),
+    /// Whether the port of a connection's sender is its packet's entropy value.
+    pub has_entropy_port: bool,
+    /// The priority of answers and questions, where it is not that of the data.
+    pub control_priority: Option<u8>,
+    /// The answer to a packet of a connection that is over.
+    pub late: fn(&Packet) -> Body,
 }
 
 crate::named! {
@@ -137,6 +143,15 @@ crate::named! {
     }
 }
 
+/// The end of a connection that sends packets of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Sender,
+    Receiver,
+    /// A switch of a host, for no connection.
+    Host,
+}
+
 impl Kind {
     /// The protocol that declares this kind.
     pub const fn protocol(self) -> &'static Protocol {
@@ -148,6 +163,16 @@ impl Kind {
             Kind::UetData | Kind::UetAck | Kind::UetNack => &uet::PROTOCOL,
             Kind::UetPull | Kind::UetProbe => &uet::PROTOCOL,
             Kind::Overlay => &overlay::PROTOCOL,
+        }
+    }
+    /// The end of a connection that sends it.
+    #[inline]
+    pub const fn end(self) -> End {
+        match self {
+            Kind::Data | Kind::Syn | Kind::RdmaData | Kind::HomaData => End::Sender,
+            Kind::Busy | Kind::Ping | Kind::UetData | Kind::UetProbe => End::Sender,
+            Kind::Overlay => End::Host,
+            _ => End::Receiver,
         }
     }
 }

@@ -18,11 +18,20 @@ pub const HEADERS: u32 = 28;
 const PORT: u16 = 4793;
 
 /// The overlay, as a capture shows it.
-pub const PROTOCOL: Protocol = Protocol { name: "overlay", number: 17, checksum_at: 6, header };
+pub const PROTOCOL: Protocol = Protocol {
+    name: "overlay",
+    number: 17,
+    checksum_at: 6,
+    header,
+    has_entropy_port: false,
+    control_priority: None,
+    late: |packet| packet.body,
+};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whom {
     /// All that is sent to the host that speaks.
+    #[default]
     Host,
     /// One core of an application there, by its number.
     Application(u16),
@@ -69,8 +78,8 @@ impl Whom {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
     pub word: Word,
     pub whom: Whom,
     pub seq: u64,
@@ -82,16 +91,10 @@ pub struct Said {
     pub rate: u32,
 }
 
-impl Default for Said {
-    fn default() -> Said {
-        Said { word: Word::Resume, whom: Whom::Host, seq: 0, queued: 0, ttl: 0, rate: 0 }
-    }
-}
-
 /// The words of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    said: [Said; WORDS],
+    entries: [Entry; WORDS],
     count: u8,
 }
 
@@ -99,28 +102,28 @@ impl Words {
     /// Of the overlay's records, of which there are at most [`WORDS`].
     pub fn new(records: &[overlay::Record]) -> Words {
         let mut words = Words::default();
-        for (place, record) in words.said.iter_mut().zip(records) {
+        for (place, record) in words.entries.iter_mut().zip(records) {
             let overlay::Record { word, target, seq, queued, rate, ttl } = *record;
-            *place = Said { word, whom: Whom::of(&target), seq, queued, ttl, rate };
+            *place = Entry { word, whom: Whom::of(&target), seq, queued, ttl, rate };
             words.count += 1;
         }
         words
     }
-    pub fn said(&self) -> &[Said] {
-        &self.said[..usize::from(self.count)]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries[..usize::from(self.count)]
     }
     /// The overlay's records that `by` sends to `to`. They are about what `to` sends to `by`; a
     /// request is about what its sender sends.
     pub fn records(&self, by: HostId, to: HostId) -> impl Iterator<Item = overlay::Record> + '_ {
-        self.said().iter().map(move |it| {
-            let Said { word, whom, seq, queued, ttl, rate } = *it;
+        self.entries().iter().map(move |it| {
+            let Entry { word, whom, seq, queued, ttl, rate } = *it;
             let target = if word == Word::Ask { whom.target(by, to) } else { whom.target(to, by) };
             overlay::Record { word, target, seq, queued, rate, ttl }
         })
     }
     /// Bytes of the packet: IP, UDP and the datagram.
     pub fn bytes(&self) -> u32 {
-        HEADERS + wire::length(self.said().len()) as u32
+        HEADERS + wire::length(self.entries().len()) as u32
     }
 }
 
@@ -134,9 +137,9 @@ fn header(out: &mut Vec<u8>, packet: &Packet, records: &[Record], _: Option<Time
         to_epoch: 1,
         number: packet.stamp.as_ps(),
     };
-    let said: Vec<overlay::Record> = words.records(packet.src, packet.dst).collect();
+    let entries: Vec<overlay::Record> = words.records(packet.src, packet.dst).collect();
     let key = wire::Key::new(&[0; wire::SECRET_LEAST]);
-    let datagram = key.map(|key| wire::encode(&head, &said, &key)).unwrap_or_default();
+    let datagram = key.map(|key| wire::encode(&head, &entries, &key)).unwrap_or_default();
     for half in [PORT, PORT, (8 + datagram.len()) as u16, 0] {
         out.extend_from_slice(&half.to_be_bytes());
     }
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn words_are_records_and_a_header_is_as_long_as_the_packet() {
         let whoms = [Whom::Host, Whom::Application(3), Whom::Flow { flow: 77, application: 3 }];
-        let said = |whom: Whom| overlay::Record {
+        let entries = |whom: Whom| overlay::Record {
             word: Word::Pause,
             target: whom.target(5, 9),
             seq: 12,
@@ -158,10 +161,10 @@ mod tests {
             rate: 10_000,
             ttl: 100,
         };
-        let records: Vec<overlay::Record> = whoms.into_iter().map(said).collect();
+        let records: Vec<overlay::Record> = whoms.into_iter().map(entries).collect();
         let words = Words::new(&records);
         assert_eq!(words.records(9, 5).collect::<Vec<_>>(), records);
-        assert!(words.said().iter().map(|it| it.whom).eq(whoms));
+        assert!(words.entries().iter().map(|it| it.whom).eq(whoms));
         let ask = overlay::Record { word: Word::Ask, target: whoms[2].target(9, 5), ..records[2] };
         assert!(Words::new(&[ask]).records(9, 5).eq([ask]), "who asks speaks of what it sends");
         let packet = Packet { src: 9, dst: 5, size: words.bytes() as u16, ..Packet::default() };

@@ -13,7 +13,7 @@
 //! Invariant: a header's length follows from the packet's size.
 
 use super::telemetry::{self, Hop, Telemetry};
-use super::{Body, Packet, Protocol, Record, flags};
+use super::{Body, NONE, Packet, Protocol, Record, flags};
 use crate::units::Time;
 
 /// The headers of data: IP's, UDP's and the base transport header.
@@ -24,7 +24,19 @@ pub const ACK_BYTES: u32 = 4;
 pub const CNP_BYTES: u32 = 16;
 
 /// RoCEv2, as a capture shows it.
-pub const PROTOCOL: Protocol = Protocol { name: "rocev2", number: 17, checksum_at: 6, header };
+pub const PROTOCOL: Protocol = Protocol {
+    name: "rocev2",
+    number: 17,
+    checksum_at: 6,
+    header,
+    has_entropy_port: false,
+    control_priority: None,
+    late: |packet| Body::RdmaAck {
+        ack: packet.seq() + u64::from(packet.payload),
+        slot: NONE,
+        hops: 0,
+    },
+};
 
 /// Where RoCEv2 listens.
 const PORT: u16 = 4791;

@@ -7,14 +7,22 @@
 //! Invariant: a header's length follows from the packet's size, plus 12 bytes where
 //! timestamps are shown.
 
-use super::{Body, Mapping, Packet, Protocol, Record, flags};
+use super::{Body, Mapping, NONE, Packet, Protocol, Record, flags};
 use crate::units::Time;
 
 /// IP's header and TCP's, without options.
 pub const HEADERS: u32 = 40;
 
 /// TCP, as a capture shows it.
-pub const PROTOCOL: Protocol = Protocol { name: "tcp", number: 6, checksum_at: 16, header };
+pub const PROTOCOL: Protocol = Protocol {
+    name: "tcp",
+    number: 6,
+    checksum_at: 16,
+    header,
+    has_entropy_port: false,
+    control_priority: None,
+    late: |packet| Body::Ack { ack: packet.seq() + u64::from(packet.payload), slot: NONE, hops: 0 },
+};
 
 const HEADER: usize = 20;
 /// The most that TCP options can take.

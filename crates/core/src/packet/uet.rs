@@ -18,7 +18,7 @@
 //!
 //! Invariant: a header's length follows from the packet's size.
 
-use super::{Body, Packet, Protocol, Record, flags};
+use super::{Body, NONE, Packet, Protocol, Record, flags};
 use crate::units::Time;
 
 /// The headers of any of its packets: IP's, UDP's and its own.
@@ -28,7 +28,20 @@ pub const HEADERS: u32 = 40;
 pub const CONTROL_PRIORITY: u8 = 7;
 
 /// Ultra Ethernet transport, as a capture shows it.
-pub const PROTOCOL: Protocol = Protocol { name: "uet", number: 17, checksum_at: 6, header };
+pub const PROTOCOL: Protocol = Protocol {
+    name: "uet",
+    number: 17,
+    checksum_at: 6,
+    header,
+    has_entropy_port: true,
+    control_priority: Some(CONTROL_PRIORITY),
+    late: |packet| match packet.body {
+        Body::UetData { psn, .. } | Body::UetProbe { psn, .. } => {
+            Body::UetAck { next: psn + 1, cause: psn, slot: NONE }
+        }
+        other => other,
+    },
+};
 
 const PORT: u16 = 4793;
 

@@ -106,8 +106,8 @@ impl Switch {
 
     fn lacks_room(&self, port: u16, packet: &Packet) -> bool {
         let Ports::General(ports) = &self.ports else { return true };
-        let it = &ports[port as usize];
-        it.lacks_room(&it.view(), &Claim::of(packet, port), &self.memory).is_some()
+        let queue = &ports[port as usize];
+        queue.lacks_room(&queue.view(), &Claim::of(packet, port), &self.memory).is_some()
     }
 
     /// Takes the least important packet out of a queue, if it is less important than `rank`.

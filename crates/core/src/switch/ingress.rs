@@ -19,9 +19,9 @@ impl Switch {
     pub fn on_pause<W: Wire>(&mut self, now: Time, port: u16, frame: PauseFrame, wire: &mut W) {
         self.occupancy.refresh(now, port, &mut self.ports);
         if let Ports::General(ports) = &mut self.ports {
-            let it = &mut ports[port as usize];
-            it.on_pause(now, frame.target, now.saturating_add(frame.duration));
-            let service = it.heed(now, wire.packets(), &mut self.memory, &self.random);
+            let queue = &mut ports[port as usize];
+            queue.on_pause(now, frame.target, now.saturating_add(frame.duration));
+            let service = queue.heed(now, wire.packets(), &mut self.memory, &self.random);
             self.act(now, port, service, wire);
         }
     }
@@ -99,10 +99,10 @@ impl Switch {
     }
 
     /// Reports what its mechanisms have counted by `now`.
-    pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
+    pub fn report_counters(&self, now: Time, counters: &mut Counters) {
         if self.pause.is_active() {
             let named = counters.of(self.pause.kind());
-            self.pause.counts().tell(named);
+            self.pause.counts().report(named);
             named.add(PAUSED, Count::Micros(self.paused_time(now)));
             if self.has_watchdogs {
                 named.add("watchdog_storms", self.storms());

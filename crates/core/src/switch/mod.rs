@@ -302,11 +302,7 @@ impl Switch {
             steps_in,
             looks_closely: steps_in || is_close,
             path,
-            ingress_bytes: if pause.is_active() {
-                vec![[0; PRIORITIES]; count]
-            } else {
-                Vec::new()
-            },
+            ingress_bytes: vec![[0; PRIORITIES]; if pause.is_active() { count } else { 0 }],
             nature,
             deflection: config.deflection,
             occupancy,
@@ -495,11 +491,11 @@ impl Switch {
                 wire.transmit(port, id, departs);
             }
             Ports::General(ports) if self.is_plain => {
-                let (it, memory) = (&mut ports[port as usize], &mut self.memory);
-                match it.pass(now, id, &mut wire.packets()[id], memory, &terms)? {
+                let (queue, memory) = (&mut ports[port as usize], &mut self.memory);
+                match queue.pass(now, id, &mut wire.packets()[id], memory, &terms)? {
                     Some(departs) => self.leave(now, port, id, departs, wire),
                     None => {
-                        let service = it.serve(now, wire.packets(), memory, &self.random);
+                        let service = queue.serve(now, wire.packets(), memory, &self.random);
                         self.act(now, port, service, wire);
                     }
                 }

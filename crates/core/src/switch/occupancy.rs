@@ -143,14 +143,14 @@ impl Refreshed {
 
     #[inline]
     fn refresh(&mut self, now: Time, port: u16, ports: &mut Ports) {
-        let it = &mut self.registers[port as usize];
-        if now < it.due {
+        let register = &mut self.registers[port as usize];
+        if now < register.due {
             return;
         }
-        let renewed_at = now.as_ps() - (now - it.due).as_ps() % self.period.as_ps();
-        it.due = Time::from_ps(renewed_at).saturating_add(self.period);
-        it.known = match self.written_at {
-            LengthWrittenAt::Departures => it.written,
+        let renewed_at = now.as_ps() - (now - register.due).as_ps() % self.period.as_ps();
+        register.due = Time::from_ps(renewed_at).saturating_add(self.period);
+        register.known = match self.written_at {
+            LengthWrittenAt::Departures => register.written,
             LengthWrittenAt::Both => match ports {
                 Ports::Fast(ports) => {
                     ports[port as usize].view_at(Time::from_ps(renewed_at.saturating_sub(1)))

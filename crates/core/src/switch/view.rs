@@ -34,13 +34,13 @@ impl View<'_> {
     ) -> Option<DropReason> {
         match &*self.ports {
             Ports::Fast(ports) => {
-                let it = &ports[port as usize];
-                it.lacks_room(known, size).or_else(|| beyond(&it.admission))
+                let queue = &ports[port as usize];
+                queue.lacks_room(known, size).or_else(|| beyond(&queue.admission))
             }
             Ports::General(ports) => {
-                let it = &ports[port as usize];
+                let queue = &ports[port as usize];
                 let claim = Claim { size, ..Claim::of(self.packet, port) };
-                it.lacks_room(known, &claim, self.memory).or_else(|| beyond(&it.admission))
+                queue.lacks_room(known, &claim, self.memory).or_else(|| beyond(&queue.admission))
             }
         }
     }

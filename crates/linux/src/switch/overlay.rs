@@ -141,7 +141,7 @@ impl Talk {
 
     /// Queues the signal of a port of this switch.
     pub fn tell(&mut self, now: Time, what: &What) {
-        let teller = &mut self.overlay.teller;
+        let teller = &mut self.overlay.notifier;
         match what {
             What::Pause(target, queued) => teller.pause(now, SWITCH, *target, queued.0),
             What::Resume(target) => teller.resume(now, SWITCH, *target),
@@ -171,7 +171,7 @@ impl Talk {
     }
     /// When there is something to do.
     pub fn deadline(&self) -> Option<Time> {
-        let says = self.with.and_then(|_| self.overlay.teller.deadline(SWITCH));
+        let says = self.with.and_then(|_| self.overlay.notifier.deadline(SWITCH));
         says.into_iter().chain(self.overlay.keeper.deadline()).min()
     }
     pub fn housekeeping(&mut self, now: Time) {
@@ -240,10 +240,10 @@ impl Talk {
         let (counters, keeper, held) = (self.overlay.counters(), &self.overlay.keeper, &self.held);
         Reading {
             speaks: self.with.is_some(),
-            told: self.overlay.teller.len(SWITCH),
+            told: self.overlay.notifier.len(SWITCH),
             held: keeper.held(),
-            said: counters.said,
-            heard: counters.heard,
+            said: counters.words_sent,
+            heard: counters.words_received,
             forged: counters.forged + counters.strangers,
             replayed: counters.replayed,
             foreign: counters.foreign,

@@ -224,10 +224,10 @@ impl Peer {
                 probe.padded.filter(|padded| padded.sent > way.answered && was_sent(padded))
             {
                 way.answered = padded.sent;
-                way.size.heard(padded.length.into());
+                way.size.on_answer(padded.length.into());
             }
             if let Some(sent) = probe.heard.filter(|sent| way.asked.length(*sent).is_some()) {
-                self.liveness.heard(now, label.into(), sent, probe.waited);
+                self.liveness.on_answer(now, label.into(), sent, probe.waited);
             }
         }
         Ok(())
@@ -360,7 +360,7 @@ impl Peer {
             .into(),
             delay_us: self.liveness.round_trip(path).map(|delay| delay.as_us_f64() / 2.0),
             probes_sent: way.sent,
-            probes_heard: self.liveness.heard_probes(path),
+            probes_heard: self.liveness.answered_probes(path),
             size: way
                 .found
                 .map_or(way.size.carried(), |found| found as u32)

@@ -45,6 +45,17 @@ pub enum World {
     Virtual,
 }
 
+impl World {
+    /// How a page names it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            World::Sim => "simulated",
+            World::Lab => "the lab: kernel TCP",
+            World::Virtual => "Linux kernels in virtual time",
+        }
+    }
+}
+
 words! {
     /// How a run ended.
     #[derive(Default)]

@@ -321,7 +321,7 @@ impl Sender {
     /// written. One that opens by a handshake begins with a SYN once there is something to send;
     /// otherwise the other side has opened it, or nobody had to. `line` is the rate of its host's
     /// link, `flow` the connection's.
-    pub fn new(which: u8, handshake: bool, (line, flow): (Rate, FlowId), cfg: &Config) -> Sender {
+    pub fn new(which: u8, handshake: bool, line: Rate, flow: FlowId, cfg: &Config) -> Sender {
         match (cfg.which[usize::from(which)], handshake) {
             (Which::Tcp(which), true) => Sender::Tcp(tcp::Sender::following(which, &cfg.tcp)),
             (Which::Tcp(which), false) => Sender::Tcp(tcp::Sender::established(which, &cfg.tcp)),

@@ -7,10 +7,10 @@ use millpond_core::switch::pause::PAUSED;
 
 impl Hosts {
     /// Reports what the mechanisms of this partition's hosts have counted by `now`.
-    pub fn tell_counters(&self, now: Time, counters: &mut Counters) {
+    pub fn report_counters(&self, now: Time, counters: &mut Counters) {
         let plan = &self.shared.plan;
         if plan.transport_choices.importance.kind() != "none" {
-            self.counters.marking.tell(counters.of(plan.transport_choices.importance.kind()));
+            self.counters.marking.report(counters.of(plan.transport_choices.importance.kind()));
         }
         for (family, kinds) in self.shared.transport.counted() {
             let named = counters.of(family);
@@ -27,12 +27,12 @@ impl Hosts {
         if plan.host.choices.receive_offload.kind() != "none"
             && let Some(offload) = self.offload_counters()
         {
-            offload.tell(counters.of(plan.host.choices.receive_offload.kind()));
+            offload.report(counters.of(plan.host.choices.receive_offload.kind()));
         }
         if plan.edge.virtual_switch.kind() != "none" {
             let named = counters.of(plan.edge.virtual_switch.kind());
             for switch in self.hosts.iter().filter_map(|host| host.node.virtual_switch()) {
-                switch.counts().tell(named);
+                switch.counts().report(named);
             }
             if self.shared.has_overlay {
                 named.add("held-us", Count::Micros(self.counters.held));

@@ -18,14 +18,14 @@ impl Hosts {
             return self.complete_message(now, slot, fabric);
         }
         let note = Note::Delivered { flow: opening.flow, at: now, out_of_order, path_changes };
-        self.tell(now, opening.src, note, fabric);
+        self.notify(now, opening.src, note, fabric);
         match opening.role {
             Role::Request { response } => self.think(now, slot, response, fabric),
             _ => {
                 if let Some(query) = opening.query {
                     self.answered(now, query);
                 }
-                self.tell_delivered(now, &opening, fabric);
+                self.notify_delivered(now, &opening, fabric);
             }
         }
     }
@@ -33,21 +33,21 @@ impl Hosts {
     /// A whole request or response of a persistent connection has arrived: answer it, or record it
     /// and ask again.
     pub(super) fn complete_message(&mut self, now: Time, slot: u32, fabric: &mut Fabric) {
-        let it = self.receivers.at(slot);
-        let opening = it.opening;
-        it.ends += opening.bytes;
+        let receiving = self.receivers.at(slot);
+        let opening = receiving.opening;
+        receiving.ends += opening.bytes;
         if opening.role == Role::Pongs {
             return self.probed(now, slot, fabric);
         }
-        let rtt = it.handshake.sample();
+        let rtt = receiving.handshake.sample();
         let pair = if matches!(opening.role, Role::RpcRequests | Role::Pings) {
             opening.flow + 1
         } else {
             opening.flow - 1
         };
         if opening.role == Role::RpcResponses {
-            let record = call_record(&self.shared, it, Some(now));
-            it.asked = now;
+            let record = call_record(&self.shared, receiving, Some(now));
+            receiving.asked = now;
             self.flow_records.push((now, record));
             self.counters.completed += 1;
             self.counters.active -= 1;
@@ -58,12 +58,12 @@ impl Hosts {
             self.count_start();
         }
         if let Some(slot) = self.senders.slot_of(pair) {
-            let it = self.senders.at(slot);
-            let bytes = it.opening.bytes;
+            let sending = self.senders.at(slot);
+            let bytes = sending.opening.bytes;
             if let Some(rtt) = rtt {
-                it.sender.on_rtt(rtt, &self.shared.transport);
+                sending.sender.on_rtt(rtt, &self.shared.transport);
             }
-            it.sender.write_next(now, bytes);
+            sending.sender.write_next(now, bytes);
             self.pump(now, slot, fabric);
         }
     }

@@ -87,7 +87,7 @@ impl Hosts {
         let sending = self.senders.at(slot);
         let Opening { class, flow, dst, .. } = sending.opening;
         let (node, mut link) = at_host!(self, sending.host, fabric);
-        let packets = node.admit(now, class, (flow, wants), dst, &mut link);
+        let packets = node.admit(now, class, flow, wants, dst, &mut link);
         if packets == 0
             && let Some(egress) = &mut sending.egress
         {
@@ -122,7 +122,7 @@ impl Hosts {
         let Opening { class, flow, dst, .. } = sending.opening;
         let host = sending.host;
         let (node, mut link) = at_host!(self, host, fabric);
-        node.handed_down(now, class, (flow, packets), dst, &mut link);
+        node.handed_down(now, class, flow, packets, dst, &mut link);
         // A connection that asks before each segment is held by the answer. Others would be pumped
         // from in here.
         if !self.shared.is_admitted {

@@ -65,7 +65,7 @@ impl Hosts {
         let wants = message.wants_grants().then(|| message.remaining());
         let schedule = &mut self.messages[host as usize].schedule;
         if wants.is_some() || schedule.has(packet.flow) {
-            schedule.put(packet.flow, (packet.src, slot), wants);
+            schedule.put(packet.flow, packet.src, slot, wants);
             self.grant(now, host, fabric);
         }
     }
@@ -90,7 +90,7 @@ impl Hosts {
                 }
                 if !wants {
                     // It waits for nothing more: another one's turn.
-                    self.messages[host as usize].schedule.put(flow, (src, slot), None);
+                    self.messages[host as usize].schedule.put(flow, src, slot, None);
                     goes_on = true;
                 }
             }
@@ -109,7 +109,7 @@ impl Hosts {
                 self.reply(now, slot, Body::Resend { from, len, slot, number, priority }, fabric);
             }
         } else if message.is_given_up(cfg) {
-            self.messages[host as usize].schedule.put(flow, (src, slot), None);
+            self.messages[host as usize].schedule.put(flow, src, slot, None);
             self.grant(now, host, fabric);
         }
     }

@@ -7,7 +7,7 @@
 //! Invariant: a connection's timer event is one of its present NIC.
 
 use super::*;
-use crate::nics::{Asks, Pair};
+use crate::nics::{Asks, Pair, World};
 
 /// Whether a connection is the other direction of the one before it.
 fn is_answer(role: Role) -> bool {
@@ -30,13 +30,13 @@ impl Hosts {
         let shared = &*self.shared;
         let before = (opening.src, opening.dst);
         let Some(nics) = &shared.nics else { return before };
-        let world = (&shared.plan, &*shared.epochs);
+        let world = World { plan: &shared.plan, epochs: &shared.epochs };
         if !is_answer(opening.role) {
-            return nics.choose(now, world, (opening.flow, opening.class), (asks, before));
+            return nics.choose(now, world, opening.flow, opening.class, asks, before);
         }
         // An answer is on the connection of the flow before it, the other way.
-        let asked = (opening.flow - 1, opening.class);
-        let (dst, src) = nics.choose(now, world, asked, (asks.other(), (before.1, before.0)));
+        let (flow, back) = (opening.flow - 1, (before.1, before.0));
+        let (dst, src) = nics.choose(now, world, flow, opening.class, asks.other(), back);
         (src, dst)
     }
 
@@ -46,12 +46,11 @@ impl Hosts {
         let shared = &*self.shared;
         let takes_several = shared.plan.takes_several_nics(opening.class);
         let Some(nics) = shared.nics.as_ref().filter(|_| takes_several) else { return vec![own] };
-        let world = (&shared.plan, &*shared.epochs);
+        let world = World { plan: &shared.plan, epochs: &shared.epochs };
         if !is_answer(opening.role) {
-            return nics.turn(now, world, opening.flow, (asks, own));
+            return nics.turn(now, world, opening.flow, asks, own);
         }
-        let asked = (asks.other(), (own.1, own.0));
-        let turn = nics.turn(now, world, opening.flow - 1, asked);
+        let turn = nics.turn(now, world, opening.flow - 1, asks.other(), (own.1, own.0));
         turn.into_iter().map(|(dst, src)| (src, dst)).collect()
     }
 
@@ -63,7 +62,7 @@ impl Hosts {
         of: Asks,
     ) -> Option<Box<NicPaths>> {
         let pairs = self.pairs(now, opening, Asks::Sender, (opening.src, opening.dst));
-        self.nic_paths((of, opening.class), &pairs)
+        self.nic_paths(of, opening.class, &pairs)
     }
 
     /// The pairs that an end moves to at a time at which its host learns of a change, if it moves.
@@ -81,8 +80,8 @@ impl Hosts {
     fn moves_since(&self, opening: &Opening, asks: Asks, span: (Time, Time)) -> Option<Vec<Pair>> {
         let shared = &self.shared;
         let own = if asks == Asks::Sender { opening.src } else { opening.dst };
-        let world = (&shared.plan, &*shared.epochs);
-        let last = shared.nics.as_ref()?.last_change(world, own, span)?;
+        let world = World { plan: &shared.plan, epochs: &shared.epochs };
+        let last = shared.nics.as_ref()?.last_change(world, own, span.0, span.1)?;
         self.moves_to(last, opening, asks)
     }
 
@@ -96,12 +95,7 @@ impl Hosts {
 
     /// A host learns at `now` that a connection was opened to it at `at`: makes up for the changes
     /// between, which depend on when notes are read, for its ends of it.
-    pub(super) fn catch_up(
-        &mut self,
-        opening: &Opening,
-        (at, now): (Time, Time),
-        fabric: &mut Fabric,
-    ) {
+    pub(super) fn catch_up(&mut self, opening: &Opening, at: Time, now: Time, fabric: &mut Fabric) {
         if at == now || self.shared.nics.is_none() {
             return;
         }
@@ -156,11 +150,11 @@ impl Hosts {
         let Some(slot) = self.receivers.slot_of(flow) else { return };
         let ((src, dst), class) = (pairs[0], self.receivers.at(slot).opening.class);
         let (host, paths) =
-            (self.shared.local_host(dst), self.nic_paths((Asks::Receiver, class), pairs));
+            (self.shared.local_host(dst), self.nic_paths(Asks::Receiver, class, pairs));
         let end = self.receivers.at(slot);
         end.paths = paths;
         let event = HostEvent::ReceiverTimer(flow);
-        move_timer(end.timer_at, event, (end.host, host), fabric);
+        move_timer(end.timer_at, event, end.host, host, fabric);
         (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
     }
 
@@ -168,7 +162,7 @@ impl Hosts {
         let Some(slot) = self.senders.slot_of(flow) else { return };
         let ((src, dst), class) = (pairs[0], self.senders.at(slot).opening.class);
         let (host, paths) =
-            (self.shared.local_host(src), self.nic_paths((Asks::Sender, class), pairs));
+            (self.shared.local_host(src), self.nic_paths(Asks::Sender, class, pairs));
         let end = self.senders.at(slot);
         if !end.takes_others(pairs, paths) {
             return;
@@ -179,14 +173,14 @@ impl Hosts {
         (end.host, end.opening.src, end.opening.dst) = (host, src, dst);
         end.timer.rename(old, end.timer_key(), &mut fabric.events);
         if let Some(place) = place {
-            self.hosts[from as usize].round.put(priority, (place, slot), false);
+            self.hosts[from as usize].round.put(priority, place, slot, false);
         }
         self.pump(now, slot, fabric);
     }
 }
 
 /// The event of a timer that is set, `at`, becomes one of another NIC.
-fn move_timer(at: Time, event: HostEvent, (from, to): (u32, u32), fabric: &mut Fabric) {
+fn move_timer(at: Time, event: HostEvent, from: u32, to: u32, fabric: &mut Fabric) {
     if at < Time::MAX {
         fabric.events.cancel(at, Due::Host(from, event).into());
         fabric.events.push(at, Due::Host(to, event).into());

@@ -109,7 +109,7 @@ pub(super) fn leaves_by(
     let labels = |path: &NicPath| plan.between(now, path.pair.0, path.pair.1).len();
     let most = paths.all.iter().map(labels).max().unwrap_or(1);
     let cut = shared.cut_of(out);
-    let chosen = egress.choose_nic(now, &plan.rule, (out.len, cut), (paths.all.len(), most));
+    let chosen = egress.choose_nic(now, &plan.rule, out.len, cut, paths.all.len(), most);
     let NicPath { pair, host, .. } = paths.all[chosen];
     address(first, pair, None);
     host
@@ -138,7 +138,8 @@ impl Hosts {
     /// The paths of an end of a connection of a class, of these pairs of NICs, if it takes several.
     pub(super) fn nic_paths(
         &self,
-        (asks, class): (Asks, u16),
+        asks: Asks,
+        class: u16,
         pairs: &[Pair],
     ) -> Option<Box<NicPaths>> {
         let shared = &*self.shared;
@@ -161,28 +162,29 @@ impl Hosts {
     /// waits for that.
     pub(super) fn leaves(
         &mut self,
-        (slot, flow): (u32, FlowId),
+        slot: u32,
+        flow: FlowId,
         host: u32,
         at: Time,
         fabric: &mut Fabric,
     ) {
         let nic = self.hosts[host as usize].id;
-        let Some(it) = self.senders.get(slot, flow) else { return };
-        if let Some(paths) = it.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
+        let Some(sending) = self.senders.get(slot, flow) else { return };
+        if let Some(paths) = sending.paths.as_deref_mut().filter(|paths| paths.have_queues()) {
             let number = self.shared.plan.topology.nic_number(nic);
             let queue = &mut paths.queues[usize::from(number)].queue;
             queue.leaves(nic, at);
             if queue.is_wanted {
                 let path = paths.all.iter().take(64).position(|path| path.nic == number);
                 let full = path.map_or(0, |path| 1 << path);
-                wake(it, full, &self.shared.transport, fabric);
+                wake(sending, full, &self.shared.transport, fabric);
             }
             return;
         }
-        let Some(egress) = &mut it.egress else { return };
+        let Some(egress) = &mut sending.egress else { return };
         egress.queue.leaves(nic, at);
         if egress.queue.is_wanted {
-            sending::wake_when_room(it, &self.shared, fabric);
+            sending::wake_when_room(sending, &self.shared, fabric);
         }
     }
 

@@ -189,7 +189,7 @@ impl Hosts {
         let nics = || shared.plan.topology.nics(shared.plan.topology.host_of(opening.src)).count();
         let bound = bound.map(|bytes| bytes * paths.as_ref().map_or(1, |_| nics() as u64));
         let sending = Sending {
-            sender: Sender::new(which, handshake, (line, opening.flow), &shared.transport),
+            sender: Sender::new(which, handshake, line, opening.flow, &shared.transport),
             host,
             opening,
             peer: NONE,
@@ -210,13 +210,13 @@ impl Hosts {
         if self.shared.has_overlay && !opens_by_handshake {
             self.settle_held(now, slot, fabric);
         }
-        self.tell(now, opening.dst, Note::Open { opening, at: now }, fabric);
+        self.notify(now, opening.dst, Note::Open { opening, at: now }, fabric);
         slot
     }
 
     /// Leaves a note for the partition of `host`, which may be this one. Where connections move,
     /// another cell reads it at the window's edge: until then that cell may be ahead or behind.
-    pub(super) fn tell(&mut self, now: Time, host: HostId, note: Note, fabric: &mut Fabric) {
+    pub(super) fn notify(&mut self, now: Time, host: HostId, note: Note, fabric: &mut Fabric) {
         let partition = self.shared.partition_of_host(host);
         let cell = || fabric.events.of_host(self.shared.local_host(host));
         let is_here = partition == fabric.partition;
@@ -232,7 +232,7 @@ impl Hosts {
         match note {
             Note::Open { opening, at } => {
                 self.accept(at, opening, fabric);
-                self.catch_up(&opening, (at, now), fabric);
+                self.catch_up(&opening, at, now, fabric);
             }
             Note::Delivered { flow, at, out_of_order, path_changes } => {
                 if let Some(slot) = self.senders.slot_of(flow) {
@@ -244,7 +244,7 @@ impl Hosts {
             Note::Matched { rank, operation, at } => self.expect_match(rank, operation, at, fabric),
             Note::News { node, at } => {
                 self.waiting.under_way -= 1;
-                self.hear(node, at, fabric);
+                self.on_news(node, at, fabric);
             }
             Note::Release(flow) => {
                 if let Some(slot) = self.receivers.slot_of(flow)

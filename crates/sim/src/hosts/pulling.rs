@@ -161,7 +161,7 @@ fn place(
     let Some(egress) = &it.egress else { return };
     if let Some(place) = egress.place() {
         let round = &mut hosts[it.host as usize].round;
-        round.put(it.priority, (place, slot), urgency.is_some());
+        round.put(it.priority, place, slot, urgency.is_some());
     } else if egress.conditions().is_scheduled {
         messages[it.host as usize].outbox.put(it.opening.flow, slot, urgency);
     }

@@ -242,7 +242,7 @@ impl Hosts {
             lane.last = Some(((message.round, turn), flow, ends));
         }
         let message = Posted { ends, at, message };
-        self.tell(now, opening.dst, Note::Posted { flow, message }, fabric);
+        self.notify(now, opening.dst, Note::Posted { flow, message }, fabric);
         self.pump(now, slot, fabric);
     }
 
@@ -297,7 +297,7 @@ impl Hosts {
             let call = |rank: &mut Rank, asked: &mut _| {
                 rank.arrived(now, from, &posted.message, &job.work, asked);
             };
-            self.call_rank(now, (opening.class, job, rank), call, fabric);
+            self.call_rank(now, opening.class, job, rank, call, fabric);
         }
     }
 

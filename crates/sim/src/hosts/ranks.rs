@@ -64,7 +64,7 @@ impl Hosts {
         self.ranks.ranks.insert(job.first_rank + rank, Rank::new(rank, &job.work));
         self.ranks.at_work += 1;
         let call = |rank: &mut Rank, asked: &mut Asked| rank.start(now, &job.work, asked);
-        self.call_rank(now, (class, job, rank), call, fabric);
+        self.call_rank(now, class, job, rank, call, fabric);
     }
 
     /// A time has come for which a rank has asked.
@@ -80,7 +80,7 @@ impl Hosts {
             }
             rank.wake(now, &job.work, asked);
         };
-        self.call_rank(now, (class, job, rank), call, fabric);
+        self.call_rank(now, class, job, rank, call, fabric);
     }
 
     /// A rank here will learn that a send of its program is matched.
@@ -108,7 +108,9 @@ impl Hosts {
     pub(super) fn call_rank(
         &mut self,
         now: Time,
-        (class, job, rank): (u16, &Arc<JobPlan>, u32),
+        class: u16,
+        job: &Arc<JobPlan>,
+        rank: u32,
         call: impl FnOnce(&mut Rank, &mut Asked),
         fabric: &mut Fabric,
     ) {
@@ -137,7 +139,7 @@ impl Hosts {
             self.wake_rank(number, local, at, fabric);
         }
         for (sender, operation) in asked.matched {
-            self.tell_matched(now, (job, sender, rank), operation, fabric);
+            self.notify_matched(now, job, sender, rank, operation, fabric);
         }
         for (to, channel, message) in asked.sends {
             self.post(now, Leg { class, job, from: rank, to, channel }, message, fabric);
@@ -145,10 +147,12 @@ impl Hosts {
     }
 
     /// Notifies a rank that its send is matched here: news that takes the quickest way.
-    fn tell_matched(
+    fn notify_matched(
         &mut self,
         now: Time,
-        (job, sender, receiver): (&Arc<JobPlan>, u32, u32),
+        job: &JobPlan,
+        sender: u32,
+        receiver: u32,
         operation: u32,
         fabric: &mut Fabric,
     ) {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::endpoint::Beside;
-use millpond_core::edge::Heard;
-use millpond_core::packet::homa::CONTROL_PRIORITY;
+use millpond_core::edge::Feedback;
+use millpond_core::packet::End;
 
 impl Hosts {
     /// A packet has arrived at one of this partition's hosts.
@@ -40,12 +40,12 @@ impl Hosts {
         match packet.kind() {
             Kind::Syn => self.on_syn(now, host, packet, fabric),
             Kind::SynAck => self.on_syn_ack(now, packet, fabric),
-            Kind::HomaData | Kind::Ping | Kind::Busy | Kind::UetData | Kind::UetProbe => {
-                self.on_packet(now, host, packet, fabric)
-            }
-            // The virtual switch has read it; without one nobody sends any.
-            Kind::Overlay => {}
-            _ => self.on_receivers_packet(now, packet, fabric),
+            kind => match kind.end() {
+                End::Sender => self.on_packet(now, host, packet, fabric),
+                End::Receiver => self.on_receivers_packet(now, packet, fabric),
+                // The virtual switch has read it; without one nobody sends any.
+                End::Host => {}
+            },
         }
     }
 
@@ -212,11 +212,11 @@ impl Hosts {
     /// duplicate (RFC 9293 §3.10.7.4). Its sender is gone, so only the size of the answer matters.
     #[cold]
     pub(super) fn on_stray(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
-        let has_own = matches!(packet.kind(), Kind::HomaData | Kind::UetData | Kind::UetProbe);
-        let priority = if has_own { CONTROL_PRIORITY } else { packet.priority() };
+        let protocol = packet.kind().protocol();
+        let priority = protocol.control_priority.unwrap_or(packet.priority());
         let class = TrafficClass::default().with_priority(priority);
         let size = self.shared.header;
-        let answer = Way::back(packet).packet(late(packet), packet.stamp, size, class);
+        let answer = Way::back(packet).packet((protocol.late)(packet), packet.stamp, size, class);
         self.put(now, host, answer, None, fabric);
     }
 
@@ -371,21 +371,6 @@ pub(crate) fn arm(it: &mut Receiving, fabric: &mut Fabric) {
     }
 }
 
-/// The answer to data of a connection that is over, or to the question whether it is there.
-fn late(packet: &Packet) -> Body {
-    let ack = packet.seq() + u64::from(packet.payload);
-    match packet.body {
-        Body::HomaData { number, .. } | Body::Ping { number, .. } => {
-            Body::Done { slot: NONE, number }
-        }
-        Body::RdmaData { .. } => Body::RdmaAck { ack, slot: NONE, hops: 0 },
-        Body::UetData { psn, .. } | Body::UetProbe { psn, .. } => {
-            Body::UetAck { next: psn + 1, cause: psn, slot: NONE }
-        }
-        _ => Body::Ack { ack, slot: NONE, hops: 0 },
-    }
-}
-
 /// Shows an acknowledgement to the stages of its connection; whether the transport may see it.
 #[inline(always)] // in the per-packet path
 pub(super) fn stages_let_see(
@@ -397,7 +382,7 @@ pub(super) fn stages_let_see(
     match &mut it.egress {
         Some(egress) if egress.is_staged() => {
             let (from, sent) = (it.sender.acked(), it.sender.sent_in_order());
-            egress.heard(now, &Heard { from, to: ack.ack, sent, is_marked: ack.ece });
+            egress.on_feedback(now, &Feedback { from, to: ack.ack, sent, is_marked: ack.ece });
             sees(egress, packet, ack, from)
         }
         _ => true,

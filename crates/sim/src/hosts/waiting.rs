@@ -26,46 +26,29 @@ pub struct Waiting {
 
 impl Hosts {
     /// A flow is delivered here: notifies those that wait for it.
-    pub(super) fn tell_delivered(&mut self, now: Time, opening: &Opening, fabric: &mut Fabric) {
+    pub(super) fn notify_delivered(&mut self, now: Time, opening: &Opening, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(graph) = shared.plan.traffic.dependencies.as_deref() else { return };
         let host = shared.hosts_of(opening).1;
-        match graph.node(opening.flow) {
-            Some(node) => self.tell_successors(now, host, (graph, node), fabric),
-            None => {
-                if let Some(barrier) = graph.barrier(opening.class) {
-                    self.tell_waiting(now, host, (graph, barrier), fabric);
-                }
-            }
-        }
+        let barrier = graph.barrier(opening.class);
+        let node = graph.node(opening.flow);
+        let waiting = node.map_or(barrier.as_slice(), |node| graph.successors(node));
+        waiting.iter().for_each(|node| self.notify_waiting(now, host, graph, *node, fabric));
     }
 
-    fn tell_successors(
+    fn notify_waiting(
         &mut self,
         now: Time,
         host: HostId,
-        of: (&Dependencies, NodeId),
+        graph: &Dependencies,
+        node: NodeId,
         fabric: &mut Fabric,
     ) {
-        let (graph, node) = of;
-        for &waits in graph.successors(node) {
-            self.tell_waiting(now, host, (graph, waits), fabric);
-        }
-    }
-
-    fn tell_waiting(
-        &mut self,
-        now: Time,
-        host: HostId,
-        to: (&Dependencies, NodeId),
-        fabric: &mut Fabric,
-    ) {
-        let (graph, node) = to;
         let (at, home) = (graph.earliest(now, host, node), graph.home(node));
         let partition = self.shared.partition_of_host(home);
         let cell = |host: HostId| fabric.events.of_host(self.shared.local_host(host));
         if partition == fabric.partition && cell(host) == cell(home) {
-            self.hear(node, at, fabric);
+            self.on_news(node, at, fabric);
         } else {
             self.waiting.under_way += 1;
             fabric.post(partition, Note::News { node, at });
@@ -73,7 +56,7 @@ impl Hosts {
     }
 
     /// One of those that a node waits for is delivered, and lets it go on at `at`.
-    pub(super) fn hear(&mut self, node: NodeId, at: Time, fabric: &mut Fabric) {
+    pub(super) fn on_news(&mut self, node: NodeId, at: Time, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(graph) = shared.plan.traffic.dependencies.as_deref() else { return };
         let (left, so_far) =
@@ -85,7 +68,9 @@ impl Hosts {
         let at = *so_far;
         self.waiting.left.remove(&node);
         let Some(flow) = graph.flow(node) else {
-            return self.tell_successors(at, graph.home(node), (graph, node), fabric);
+            let notify =
+                |of: &NodeId| self.notify_waiting(at, graph.home(node), graph, *of, fabric);
+            return graph.successors(node).iter().for_each(notify);
         };
         let id = graph.first_flow + node;
         if at >= flow.stop.min(shared.plan.horizon) {

@@ -208,8 +208,8 @@ impl Flows for Ends<'_> {
             .is_some_and(|it| packet.seq() > it.receiver.expected(mapping))
     }
     fn receiving(&mut self, flow: FlowId) -> Option<Expecting<'_>> {
-        let it = self.receivers.at(self.receivers.slot_of(flow)?);
-        Some(Expecting { next: it.delivered, ingress: &mut it.ingress })
+        let end = self.receivers.at(self.receivers.slot_of(flow)?);
+        Some(Expecting { next: end.delivered, ingress: &mut end.ingress })
     }
 }
 
@@ -325,7 +325,7 @@ impl Hosts {
             {
                 senders.leaves(at);
             }
-            self.leaves((slot, flow), host, at, fabric);
+            self.leaves(slot, flow, host, at, fabric);
         }
         self.departed = departed;
     }

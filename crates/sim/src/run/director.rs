@@ -393,14 +393,14 @@ impl<'a, O: Observer> Director<'a, O> {
             outcome.audit.merge(&p.audit());
             outcome.hosts.merge(&p.hosts.counters);
             outcome.marked += p.hosts.marked();
-            p.hosts.tell_counters(self.edge, &mut outcome.counters);
+            p.hosts.report_counters(self.edge, &mut outcome.counters);
             p.hosts.count_limits(&mut outcome.limits);
             outcome.cores.extend(p.hosts.cores(self.edge));
             for node in &p.switches {
                 outcome.marked += node.switch.marked();
                 outcome.deflected += node.switch.deflected;
                 outcome.pause_frames += node.switch.pause_counts().frames;
-                node.switch.tell_counters(self.edge, &mut outcome.counters);
+                node.switch.report_counters(self.edge, &mut outcome.counters);
                 let most = node.switch.bytes_max().into_iter().max().unwrap_or(0);
                 outcome.queue_bytes_max = outcome.queue_bytes_max.max(most);
             }
@@ -412,9 +412,9 @@ impl<'a, O: Observer> Director<'a, O> {
         // A host's cores keep the order of their numbers.
         outcome.cores.sort_by_key(|(host, _)| *host);
         if let Some(rounds) = &self.rounds {
-            rounds.tell_counters(&self.shared.plan, &mut outcome.counters);
+            rounds.report_counters(&self.shared.plan, &mut outcome.counters);
         }
-        tell_cores(
+        report_cores(
             &outcome.cores,
             self.edge.saturating_sub(self.shared.plan.warm_up),
             &mut outcome.counters,

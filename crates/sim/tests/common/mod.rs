@@ -3,7 +3,9 @@
 mod records;
 
 use millpond_core::Time;
+use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::packet::Body;
+use millpond_core::registry::Choice;
 use millpond_results::{FlowRecord, PacketRecord};
 use millpond_scenario::Scenario;
 use millpond_scenario::plan::Plan;
@@ -11,6 +13,13 @@ use millpond_sim::Outcome;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use records::Records;
+
+/// The control laws of queue pairs, as a scenario names them.
+pub fn queue_pairs() -> Vec<&'static str> {
+    let kinds = TransportKind::place().mechanisms.iter().map(|mechanism| mechanism.kind);
+    let family = |kind| TransportKind::of_kind(kind).expect("it is registered").demands().family;
+    kinds.filter(|kind| family(kind) == Family::Rdma).collect()
+}
 
 /// A file that is removed with the test.
 pub struct File(pub std::path::PathBuf);

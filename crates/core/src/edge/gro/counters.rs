@@ -66,7 +66,7 @@ impl Counters {
             (self.filled_wait.0.saturating_add(waited), self.filled_wait.1.max(waited));
     }
     /// By name: segments by why they were released, and what held them.
-    pub fn tell(&self, named: &mut Named) {
+    pub fn report(&self, named: &mut Named) {
         for cause in Cause::ALL.into_iter().filter(|cause| self.of(*cause) > 0) {
             named.add(format!("segments-{}", cause.name()), self.of(cause));
         }

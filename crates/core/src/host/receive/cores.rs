@@ -20,7 +20,7 @@ pub struct CoreCounts {
 /// The cost of receiving in the measured time, by name; `cores` are sorted by host. Shares of a
 /// core are in parts per million: of all cores of hosts that received payload, and the largest of
 /// the others, which received acknowledgements at most.
-pub fn tell_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Told) {
+pub fn report_cores(cores: &[(HostId, CoreCounts)], measured: Time, counters: &mut Report) {
     if cores.is_empty() {
         return;
     }

@@ -24,11 +24,11 @@ pub struct Counts {
     pub served: ApplicationCounts,
     /// Of flow queues, if it has them.
     pub flows: Option<FlowCounts>,
-    /// Words said to other switches, if it says any.
+    /// Records sent to other switches, if it sends any.
     pub words: Option<Words>,
 }
 
-/// Words that it has said to others.
+/// Records that it has sent to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
     Pauses([u64; 3]),
@@ -38,9 +38,9 @@ pub enum Words {
 }
 
 impl Words {
-    /// Of what was said, by [`Word::index`].
-    pub(super) fn new(params: &VirtualSwitchParams, said: &[u64; Word::COUNT], late: u64) -> Words {
-        let [pauses, refreshes, resumes, asks, grants, rates] = *said;
+    /// Of what was sent, by [`Word::index`].
+    pub(super) fn new(params: &VirtualSwitchParams, sent: &[u64; Word::COUNT], late: u64) -> Words {
+        let [pauses, refreshes, resumes, asks, grants, rates] = *sent;
         match params {
             VirtualSwitchParams::Credits(_) => Words::Credits([asks, grants], late),
             VirtualSwitchParams::Picnic(_) => Words::Rates([rates, resumes]),
@@ -61,7 +61,7 @@ pub struct FlowCounts {
 }
 
 impl Counts {
-    pub fn tell(&self, named: &mut Named) {
+    pub fn report(&self, named: &mut Named) {
         let Counts {
             rounds,
             polls,

@@ -1,6 +1,6 @@
 //! Credits between hosts' switches ([`crate::overlay::credits`] decides).
 //!
-//! Flows wait in flow queues, which tell nobody to pause. A core of an application has a memory of
+//! Flows wait in flow queues, which pause nobody. A core of an application has a memory of
 //! so many packets; what is granted of it and what waits in it are bounded together, so nothing
 //! that was granted finds no room. `overcommit` grants more than there is.
 //!
@@ -28,7 +28,7 @@ pub(super) struct Credits {
     /// Ports where something may be to be granted.
     touched: BTreeSet<u16>,
     seq: u64,
-    to_say: BTreeMap<HostId, VecDeque<Record>>,
+    pending: BTreeMap<HostId, VecDeque<Record>>,
 }
 
 impl Credits {
@@ -58,7 +58,7 @@ impl Credits {
             spender: Spender::new(p.repeat),
             touched: BTreeSet::new(),
             seq: 0,
-            to_say: BTreeMap::new(),
+            pending: BTreeMap::new(),
         }
     }
 
@@ -69,14 +69,14 @@ impl Credits {
             let granter = &mut self.granters[usize::from(port)];
             while let Some((to, record)) = granter.next(now, waiting, self.seq + 1) {
                 self.seq += 1;
-                self.to_say.entry(to).or_default().push_back(record);
+                self.pending.entry(to).or_default().push_back(record);
             }
         }
     }
 }
 
 impl Overlay for Credits {
-    fn hear(&mut self, now: Time, from: HostId, record: &Record) {
+    fn on_record(&mut self, now: Time, from: HostId, record: &Record) {
         match (record.word, record.target) {
             (Word::Ask, Target::Flow(key)) => {
                 let Whom::Flow { application, .. } = Whom::of(&record.target) else { return };
@@ -84,7 +84,7 @@ impl Overlay for Credits {
                 granter.asked(now, from, key, u64::from(record.queued), record.seq);
                 self.touched.insert(application);
             }
-            _ => self.spender.hear(now, from, record),
+            _ => self.spender.on_record(now, from, record),
         }
     }
 
@@ -122,7 +122,7 @@ impl Overlay for Credits {
         granter.arrived(packet.src, Whom::key(packet.flow, port, packet.src, self.me));
     }
 
-    fn tell(&mut self, _: Time, port: u16, queue: &mut Queue) {
+    fn take_signals(&mut self, _: Time, port: u16, queue: &mut Queue) {
         queue.ignore_signals();
         self.touched.insert(port);
     }
@@ -130,16 +130,16 @@ impl Overlay for Credits {
     fn next(&mut self, now: Time, ports: &mut [Port]) -> Option<(HostId, Vec<Record>)> {
         self.grant(now, ports);
         while let Some((to, ask)) = self.spender.next_ask() {
-            self.to_say.entry(to).or_default().push_back(ask);
+            self.pending.entry(to).or_default().push_back(ask);
         }
-        let mut first = self.to_say.first_entry()?;
+        let mut first = self.pending.first_entry()?;
         let records = first.get_mut();
         let count = records.len().min(WORDS);
-        let said = (*first.key(), first.get_mut().drain(..count).collect());
+        let batch = (*first.key(), first.get_mut().drain(..count).collect());
         if first.get().is_empty() {
             first.remove();
         }
-        Some(said)
+        Some(batch)
     }
 
     fn admit(&mut self, now: Time, flow: &Leaving, wants: u32) -> u32 {

@@ -1,19 +1,20 @@
-//! The overlays of the authors' release in the place of ours: what a queue says, to whom, and what
-//! who hears it does ([`crate::overlay::generations`] decides).
+//! The overlays of the authors' release in the place of ours: which records a queue sends, to whom,
+//! and what their receiver does ([`crate::overlay::generations`] decides).
 //!
-//! *Timed*, the first: a flow whose queue is 7/8 full hears for how long to pause and which rate to
-//! keep then. The next word is said when the pause has run out; nobody is asked to go on.
+//! *Timed*, the first: the sender of a flow whose queue is 7/8 full is asked to pause for a time,
+//! and to keep a rate then. The next record leaves when the pause has run out; nobody is asked to
+//! go on.
 //!
 //! *Episode*, the second: when the packets that wait for a core of an application reach 70 % of
 //! what its memory holds, the host that has sent the last of them is asked to pause, until less
-//! than half is there. It is asked once, and what is said holds for ever.
+//! than half is there. It is asked once, and a pause holds for ever.
 //!
-//! Neither repeats a word, nor has headroom. The release has no bound but its rings', and drops
+//! Neither repeats a record, nor has headroom. The release has no bound but its rings', and drops
 //! what they do not hold; here polling stops, as the second generation does. Its RESUME goes to
 //! the sender of the packet at hand, who may be another than was asked to pause; here it goes to
 //! the one who was.
 //!
-//! Invariant: what is said is a function of arrivals and of what waits.
+//! Invariant: records are a function of arrivals and of what waits.
 
 use crate::overlay::generations::{Episodes, Timed, TimedPause, TimedSource};
 use crate::overlay::{FlowKey, Record, Target, Word};
@@ -37,15 +38,15 @@ crate::choice! {
 /// A flow is forgotten when nothing of it has waited or come for so long, as in the release.
 const IDLE: Time = Time::from_ms(100);
 
-/// Packets that wait where one has joined: of its flow, and of all flows of that core.
+/// Packets: of a flow, and of all flows of its application's core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub flow: u64,
     pub port: u64,
 }
 
-/// A flow whose queue speaks by time.
-struct Telling {
+/// A flow whose queue asks for timed pauses.
+struct TimedFlow {
     queue: Timed,
     /// When its rate was last sampled.
     sampled: Time,
@@ -55,9 +56,9 @@ struct Telling {
     last: Time,
 }
 
-impl Telling {
-    fn new(now: Time, capacity: u64) -> Telling {
-        Telling { queue: Timed::new(capacity), sampled: now, came: 0, left: 0, last: now }
+impl TimedFlow {
+    fn new(now: Time, capacity: u64) -> TimedFlow {
+        TimedFlow { queue: Timed::new(capacity), sampled: now, came: 0, left: 0, last: now }
     }
 
     /// A packet joins, and so many wait with it.
@@ -74,49 +75,50 @@ impl Telling {
     }
 }
 
-/// The words of a host's queues.
-enum Says {
-    Timed(BTreeMap<(u16, FlowId), Telling>),
+/// The generation's state, of all queues of a host.
+enum State {
+    Timed(BTreeMap<(u16, FlowId), TimedFlow>),
     /// By core of an application: its episode, and whom it has notified.
     Episode(BTreeMap<u16, (Episodes, Option<HostId>)>),
 }
 
 pub(super) struct Generation {
-    says: Says,
+    state: State,
     /// Packets that a queue holds: a flow's, or a core's.
     capacity: u64,
     packet_max: u32,
     seq: u64,
-    to_say: VecDeque<(HostId, Record)>,
-    /// Targets here that keep a rate, with the number of the word that said so.
+    pending: VecDeque<(HostId, Record)>,
+    /// Targets here that keep a rate, with the number of the record that set it.
     sources: BTreeMap<(HostId, Target), (TimedSource, u64)>,
 }
 
 impl Generation {
-    /// `flow`, `port`: packets that a flow's queue holds, and that a core's memory does.
+    /// `capacities`: packets that a flow's queue holds, and that a core's memory does.
     pub(super) fn new(
         language: Language,
-        (flow, port): (u64, u64),
+        capacities: Waiting,
         packet_max: u32,
     ) -> Option<Generation> {
-        let (says, capacity) = match language {
+        let (state, capacity) = match language {
             Language::Records => return None,
-            Language::Timed => (Says::Timed(BTreeMap::new()), flow),
-            Language::Episode => (Says::Episode(BTreeMap::new()), port),
+            Language::Timed => (State::Timed(BTreeMap::new()), capacities.flow),
+            Language::Episode => (State::Episode(BTreeMap::new()), capacities.port),
         };
         Some(Generation {
-            says,
+            state,
             capacity,
             packet_max,
             seq: 0,
-            to_say: VecDeque::new(),
+            pending: VecDeque::new(),
             sources: BTreeMap::new(),
         })
     }
 
-    fn say(&mut self, to: HostId, word: Word, target: Target, (rate, ttl): (u32, u32)) {
+    /// `ttl`: for how long it holds, in microseconds; `rate`: that from then on in kb/s, 0: any.
+    fn send(&mut self, to: HostId, word: Word, target: Target, rate: u32, ttl: u32) {
         self.seq += 1;
-        self.to_say.push_back((to, Record { word, target, seq: self.seq, queued: 0, rate, ttl }));
+        self.pending.push_back((to, Record { word, target, seq: self.seq, queued: 0, rate, ttl }));
     }
 
     /// A packet of a flow from there joins a queue.
@@ -129,70 +131,70 @@ impl Generation {
         waiting: Waiting,
     ) {
         let capacity = self.capacity;
-        match &mut self.says {
-            Says::Timed(flows) => {
-                let telling =
-                    flows.entry((port, flow.id)).or_insert_with(|| Telling::new(now, capacity));
-                let Some(pause) = telling.joined(now, waiting.flow) else { return };
+        match &mut self.state {
+            State::Timed(flows) => {
+                let timed =
+                    flows.entry((port, flow.id)).or_insert_with(|| TimedFlow::new(now, capacity));
+                let Some(pause) = timed.joined(now, waiting.flow) else { return };
                 let target = Whom::Flow { flow: flow.id, application: port }.target(flow.from, me);
                 let kbps =
                     pause.packets_per_second.saturating_mul(u64::from(self.packet_max) * 8) / 1000;
                 let kbps = u32::try_from(kbps).unwrap_or(u32::MAX).max(1);
-                self.say(flow.from, Word::Pause, target, (kbps, micros(pause.duration)));
+                self.send(flow.from, Word::Pause, target, kbps, micros(pause.duration));
             }
-            Says::Episode(_) => self.observe(me, port, waiting.port, Some(flow.from)),
+            State::Episode(_) => self.observe(me, port, waiting.port, Some(flow.from)),
         }
     }
 
     /// Packets have left, and so many wait for this core.
     pub(super) fn left(&mut self, me: HostId, port: u16, waiting: u64) {
-        if matches!(self.says, Says::Episode(_)) {
+        if matches!(self.state, State::Episode(_)) {
             self.observe(me, port, waiting, None);
         }
     }
 
     fn observe(&mut self, me: HostId, port: u16, waiting: u64, from: Option<HostId>) {
-        let Says::Episode(ports) = &mut self.says else { return };
-        let (episodes, told) = ports.entry(port).or_default();
+        let State::Episode(ports) = &mut self.state else { return };
+        let (episodes, paused) = ports.entry(port).or_default();
         let (to, word) = match episodes.observe(waiting, self.capacity) {
             None => return,
             Some(true) => (from, Word::Pause),
-            Some(false) => (told.take(), Word::Resume),
+            Some(false) => (paused.take(), Word::Resume),
         };
         if word == Word::Pause {
-            *told = to;
+            *paused = to;
         }
         let Some(to) = to else { return };
         let target = Whom::Application(port).target(to, me);
-        self.say(to, word, target, (0, u32::MAX));
+        self.send(to, word, target, 0, u32::MAX);
     }
 
     pub(super) fn expire(&mut self, now: Time) {
-        if let Says::Timed(flows) = &mut self.says {
-            flows.retain(|_, telling| telling.last + IDLE > now);
+        if let State::Timed(flows) = &mut self.state {
+            flows.retain(|_, timed| timed.last + IDLE > now);
         }
     }
 
-    /// The words to be said now: at most so many for one host.
+    /// The records to be sent now: at most so many for one host.
     pub(super) fn next(&mut self, most: usize) -> Option<(HostId, Vec<Record>)> {
-        let (to, first) = self.to_say.pop_front()?;
+        let (to, first) = self.pending.pop_front()?;
         let mut records = vec![first];
         while records.len() < most
-            && let Some((_, record)) = self.to_say.pop_front_if(|(other, _)| *other == to)
+            && let Some((_, record)) = self.pending.pop_front_if(|(other, _)| *other == to)
         {
             records.push(record);
         }
         Some((to, records))
     }
 
-    /// A target here hears for how long to pause and which rate to keep then.
-    pub(super) fn hear(&mut self, now: Time, from: HostId, record: &Record) {
+    /// A target here is asked to pause for a time, and to keep a rate then.
+    pub(super) fn on_record(&mut self, now: Time, from: HostId, record: &Record) {
         if record.rate == 0 {
             return;
         }
         let (source, seq) = self.sources.entry((from, record.target)).or_default();
         let packets_per_second = u64::from(record.rate) * 1000 / (u64::from(self.packet_max) * 8);
-        source.hear(
+        source.on_record(
             now,
             TimedPause { duration: Time::from_us(u64::from(record.ttl)), packets_per_second },
         );
@@ -242,7 +244,8 @@ mod tests {
     /// last of four samples are 250,000 a second: 48 of them take 192 us, at 1500 bytes 3 Gb/s.
     #[test]
     fn a_timed_pause_by_hand() {
-        let mut generation = Generation::new(Language::Timed, (64, 0), 1500).unwrap();
+        let mut generation =
+            Generation::new(Language::Timed, Waiting { flow: 64, port: 0 }, 1500).unwrap();
         let mut join = |us: u64, flow: u64| {
             generation.arrived(Time::from_us(us), 9, 0, FROM, Waiting { flow, port: 0 });
             said(&mut generation)
@@ -260,7 +263,8 @@ mod tests {
     /// again.
     #[test]
     fn an_episode_by_hand() {
-        let mut generation = Generation::new(Language::Episode, (0, 100), 1500).unwrap();
+        let mut generation =
+            Generation::new(Language::Episode, Waiting { flow: 0, port: 100 }, 1500).unwrap();
         let join = |generation: &mut Generation, from: HostId, port: u64| {
             generation.arrived(Time::ZERO, 9, 4, Flow { id: 7, from }, Waiting { flow: 0, port });
             said(generation)
@@ -277,13 +281,14 @@ mod tests {
     /// 3 Gb/s are a packet of 1500 bytes in 4 us.
     #[test]
     fn a_rate_holds_a_flow_after_each_segment() {
-        let mut generation = Generation::new(Language::Timed, (64, 0), 1500).unwrap();
+        let mut generation =
+            Generation::new(Language::Timed, Waiting { flow: 64, port: 0 }, 1500).unwrap();
         let key = Whom::key(7, 0, 9, 3);
         assert_eq!(generation.handed_down(Time::ZERO, 3, &key, 1), None);
         let target = Target::Flow(key);
         let pause =
             Record { word: Word::Pause, target, seq: 12, queued: 0, rate: 3_000_000, ttl: 100 };
-        generation.hear(Time::ZERO, 3, &pause);
+        generation.on_record(Time::ZERO, 3, &pause);
         let holds = |record: Option<Record>| record.map(|record| (record.seq, record.ttl));
         assert_eq!(holds(generation.handed_down(Time::from_us(100), 3, &key, 1)), Some((12, 4)));
         assert_eq!(holds(generation.handed_down(Time::from_us(104), 3, &key, 43)), Some((12, 172)));
@@ -291,7 +296,8 @@ mod tests {
 
     #[test]
     fn words_for_one_host_go_together_and_silent_flows_are_forgotten() {
-        let mut generation = Generation::new(Language::Timed, (8, 0), 1500).unwrap();
+        let mut generation =
+            Generation::new(Language::Timed, Waiting { flow: 8, port: 0 }, 1500).unwrap();
         for (id, from) in [(1, 3), (2, 3), (3, 5)] {
             generation.arrived(Time::ZERO, 9, 0, Flow { id, from }, Waiting { flow: 7, port: 0 });
         }
@@ -299,10 +305,10 @@ mod tests {
             std::iter::from_fn(|| generation.next(6)).map(|(to, records)| (to, records.len()));
         assert_eq!(counts.collect::<Vec<_>>(), [(3, 2), (5, 1)]);
         generation.expire(Time::from_ms(99));
-        let Says::Timed(flows) = &generation.says else { panic!() };
+        let State::Timed(flows) = &generation.state else { panic!() };
         assert_eq!(flows.len(), 3);
         generation.expire(Time::from_ms(100));
-        let Says::Timed(flows) = &generation.says else { panic!() };
+        let State::Timed(flows) = &generation.state else { panic!() };
         assert!(flows.is_empty());
     }
 }

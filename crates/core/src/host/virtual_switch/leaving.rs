@@ -39,7 +39,8 @@ impl VirtualSwitch {
         &mut self,
         now: Time,
         class: u16,
-        (flow, packets): (FlowId, u32),
+        flow: FlowId,
+        packets: u32,
         to: HostId,
     ) {
         let leaving = self.leaving(class, flow, to);

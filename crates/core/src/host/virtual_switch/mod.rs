@@ -92,7 +92,7 @@ struct Core {
     words: VecDeque<PacketId>,
     /// Packets that its present round has taken.
     taken: VecDeque<PacketId>,
-    heard: usize,
+    read: usize,
     is_busy: bool,
     /// A packet of it found no memory.
     is_stopped: bool,
@@ -120,7 +120,7 @@ pub struct VirtualSwitch {
     counts: Counts,
     /// Scratch: the flows of a round.
     rung: Vec<FlowId>,
-    /// The overlay has heard something, or its time has come, since it was last asked for words.
+    /// Records have come for the overlay, or its time has, since it was last asked for some.
     is_stirred: bool,
 }
 
@@ -180,7 +180,7 @@ impl VirtualSwitch {
                 flows.queued += queues.queued().0;
             }
         }
-        let words = |talk: &Talk| Words::new(&self.params, &talk.said, talk.overlay.late());
+        let words = |talk: &Talk| Words::new(&self.params, &talk.sent, talk.overlay.late());
         counts.words = self.talk.as_deref().map(words);
         counts
     }
@@ -217,7 +217,7 @@ impl VirtualSwitch {
         self.begin(now, number, wire);
     }
 
-    /// Another switch has said something, if it is not lost.
+    /// A packet of another switch's records has come, if it is not lost.
     fn on_word<W: HostWire>(&mut self, now: Time, id: PacketId, from: HostId, wire: &mut W) {
         let Some(talk) = &mut self.talk else { return wire.discard(id, DropReason::VirtualSwitch) };
         if talk.loses(from) {
@@ -238,8 +238,8 @@ impl VirtualSwitch {
         if !stands {
             take(&mut core.ring, &mut core.taken, self.costs.batch);
         }
-        core.heard = core.words.len().min(self.costs.batch);
-        let packets = (core.taken.len() + core.heard) as u64;
+        core.read = core.words.len().min(self.costs.batch);
+        let packets = (core.taken.len() + core.read) as u64;
         if packets == 0 {
             return;
         }
@@ -291,14 +291,14 @@ impl VirtualSwitch {
         passes!(Core);
         self.cores[number].is_busy = false;
         self.cores[number].rounds += 1;
-        self.is_stirred |= self.cores[number].heard > 0;
-        for _ in 0..std::mem::take(&mut self.cores[number].heard) {
+        self.is_stirred |= self.cores[number].read > 0;
+        for _ in 0..std::mem::take(&mut self.cores[number].read) {
             let Some(id) = self.cores[number].words.pop_front() else { break };
             if let Some(talk) = &mut self.talk {
                 let packets = wire.packets();
                 let packet = packets[id];
                 if let Some(words) = packets.side(&packet).copied() {
-                    talk.hear(now, self.me, packet.src, &words);
+                    talk.on_record(now, self.me, packet.src, &words);
                 }
             }
             wire.packets().remove(id);
@@ -313,7 +313,7 @@ impl VirtualSwitch {
                 up.push_back(Received::one(id, &packet));
                 continue;
             };
-            if !self.place(now, usize::from(port), (id, &packet), flows, wire) {
+            if !self.place(now, usize::from(port), id, flows, wire) {
                 let core = &mut self.cores[number];
                 self.counts.stops += u64::from(!std::mem::replace(&mut core.is_stopped, true));
                 core.ring.push_front(id);
@@ -335,35 +335,36 @@ impl VirtualSwitch {
         &mut self,
         now: Time,
         port: usize,
-        (id, packet): (PacketId, &Packet),
+        id: PacketId,
         flows: &mut F,
         wire: &mut W,
     ) -> bool {
+        let packet = wire.packets()[id];
         let Port { queue, core, .. } = &mut self.ports[port];
         let was_overloaded = queue.is_overloaded();
-        match queue.place(now, id, packet, core) {
+        match queue.place(now, id, &packet, core) {
             Placed::Taken(verdict) => {
                 if let Some(talk) = &mut self.talk {
-                    talk.overlay.arrived(now, port as u16, packet, queue, verdict.as_ref());
+                    talk.overlay.arrived(now, port as u16, &packet, queue, verdict.as_ref());
                 }
             }
             Placed::Dropped => {
                 self.counts.drops += 1;
                 self.counts.wasted += u64::from(packet.payload);
-                wire.discard_received(Received::one(id, packet), DropReason::VirtualSwitch);
+                wire.discard_received(Received::one(id, &packet), DropReason::VirtualSwitch);
                 return true;
             }
             Placed::Held(verdict) => {
                 if let Some(talk) = &mut self.talk {
-                    talk.overlay.arrived(now, port as u16, packet, queue, Some(&verdict));
+                    talk.overlay.arrived(now, port as u16, &packet, queue, Some(&verdict));
                 }
-                self.tell(now, port);
+                self.take_signals(now, port);
                 return false;
             }
         }
         self.counts.stops += u64::from(!was_overloaded && self.ports[port].queue.is_overloaded());
         self.serve(now, port, flows, wire);
-        self.tell(now, port);
+        self.take_signals(now, port);
         true
     }
 
@@ -417,7 +418,7 @@ impl VirtualSwitch {
             return self.next_service(now, port, flows, wire);
         }
         self.serve(now, port, flows, wire);
-        self.tell(now, port);
+        self.take_signals(now, port);
         // There may be room again for what was not taken.
         for number in 0..self.cores.len() {
             self.cores[number].is_stopped = false;
@@ -425,11 +426,11 @@ impl VirtualSwitch {
         }
     }
 
-    /// Passes on to the other switches what a port's queues have to say.
-    fn tell(&mut self, now: Time, port: usize) {
+    /// Passes a port's signals on to the other switches.
+    fn take_signals(&mut self, now: Time, port: usize) {
         let queue = &mut self.ports[port].queue;
         match &mut self.talk {
-            Some(talk) => talk.overlay.tell(now, port as u16, queue),
+            Some(talk) => talk.overlay.take_signals(now, port as u16, queue),
             None => queue.ignore_signals(),
         }
     }
@@ -447,7 +448,7 @@ impl VirtualSwitch {
         self.talk.as_mut().is_some_and(|talk| talk.expire(now, &mut self.ports))
     }
 
-    /// Whether the overlay may have something to say, or somebody here hears something.
+    /// Whether the overlay may have records to send, or changes for flows here.
     pub(super) fn has_news(&mut self, now: Time) -> bool {
         let is_stirred = std::mem::take(&mut self.is_stirred);
         self.talk.as_ref().is_some_and(|talk| is_stirred || !talk.overlay.is_quiet(now))

@@ -10,22 +10,22 @@ use crate::overlay::{Change, FlowKey, Record};
 use crate::packet::{HostId, Packet, PacketId};
 use crate::units::Time;
 
-/// A flow from here, as words name it.
+/// A flow from here, as records name it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub to: HostId,
     pub key: FlowKey,
 }
 
-/// A switch's words to others, and its answer to what it hears.
+/// A switch's records for others, and its answer to theirs.
 pub(super) trait Overlay: Send {
-    fn hear(&mut self, now: Time, from: HostId, record: &Record);
+    fn on_record(&mut self, now: Time, from: HostId, record: &Record);
     /// A state that lasts for a time may be over.
     fn expire(&mut self, now: Time, ports: &mut [Port]);
     /// When to be called for that.
     fn deadline(&self) -> Option<Time>;
     fn age(&mut self, _now: Time) {}
-    /// Data has come for a port, whose queue has it or has said no; what flow queues say of it.
+    /// Data has come for a port, whose queue has taken or refused it; flow queues give a verdict.
     fn arrived(
         &mut self,
         now: Time,
@@ -34,13 +34,13 @@ pub(super) trait Overlay: Send {
         queue: &Queue,
         verdict: Option<&Verdict<PacketId>>,
     );
-    fn tell(&mut self, now: Time, port: u16, queue: &mut Queue);
-    /// Whether what has come and gone since it was last asked changes nothing: it has no word to
-    /// say, no change to tell, and the same deadline.
+    fn take_signals(&mut self, now: Time, port: u16, queue: &mut Queue);
+    /// Whether what has come and gone since it was last asked changes nothing: it has no record to
+    /// send, no change to report, and the same deadline.
     fn is_quiet(&self, _now: Time) -> bool {
         false
     }
-    /// The words to be said now, and to whom. To be asked until there is no more.
+    /// The records to be sent now, and to whom. To be asked until there are no more.
     fn next(&mut self, now: Time, ports: &mut [Port]) -> Option<(HostId, Vec<Record>)>;
     /// How many packets a flow from here may hand down, of those that it would; none: it waits.
     fn admit(&mut self, _now: Time, _flow: &Leaving, wants: u32) -> u32 {

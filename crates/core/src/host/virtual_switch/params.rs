@@ -1,7 +1,7 @@
 //! The kinds of virtual switch that a scenario chooses from, and their keys.
 //!
 //! Costs of cores, rings, thresholds and watermarks are those of BESS and of the authors' release
-//! where these have them; the rest is this project's, and says so.
+//! where these have them; the rest is this project's, marked as ours.
 
 use super::generations::Language;
 use crate::params::{Field, Form, Value, ValueError};
@@ -133,7 +133,7 @@ kind! {
     }
 }
 
-/// Declares a kind whose switches tell each other something, beside its own keys what all of these
+/// Declares a kind whose switches send each other records, beside its own keys what all of these
 /// have.
 macro_rules! speaking {
     ($(#[$meta:meta])* $name:ident { $($own:tt)* }) => {
@@ -169,7 +169,7 @@ with_queues! {
 }
 
 with_queues! {
-    /// A queue a flow, and switches that tell each other to pause.
+    /// A queue a flow, and switches that ask each other to pause.
     BackdraftParams, Doorbells::Armed, {
         /// The language in which switches talk to each other: "records", this project's protocol;
         /// "timed" and "episode", those of the authors' release: a pause for a time with a rate
@@ -194,7 +194,7 @@ with_queues! {
         /// Pauses in a row whose loss headroom "auto" survives. Source: ours.
         #[within(0..=100)]
         pub losses: u32 = 2,
-        /// From telling a flow to pause until nothing more of it arrives. "auto": the longest round
+        /// From asking a flow to pause until nothing more of it arrives. "auto": the longest round
         /// trip of the empty network, at least 20us. Source: ours.
         #[within(1..=1e12)]
         pub feedback: Auto<Time> = Auto::Auto,
@@ -284,7 +284,7 @@ speaking! {
 /// The least feedback time that follows a network: a switch takes its time to answer, too.
 const FEEDBACK: Time = Time::from_us(20);
 
-/// Feedback times for which what was said holds.
+/// Feedback times for which a record holds.
 const HOLDS: u64 = 5;
 /// The shortest `ttl` that a scenario may set.
 const LEAST_TTL: Time = Time::from_us(1);
@@ -297,7 +297,7 @@ macro_rules! feedback {
                 self.feedback.or(|| round_trip.max(FEEDBACK))
             }
 
-            /// How long what was said holds.
+            /// How long a record holds.
             pub fn ttl(&self, round_trip: Time) -> Time {
                 self.ttl.or(|| self.feedback(round_trip).saturating_mul(HOLDS).max(LEAST_TTL))
             }
@@ -389,21 +389,18 @@ pub struct Speaking {
 }
 
 impl VirtualSwitchParams {
-    /// `None`: its switches tell nobody anything.
+    /// `None`: its switches send no records.
     pub fn speaking(&self) -> Option<Speaking> {
         macro_rules! of {
-            ($p:expr) => {{
-                let (nic_limit, freeze_timers, priority) =
-                    ($p.nic_limit, $p.freeze_timers, $p.priority);
-                let (control_loss, control_loss_run) = ($p.control_loss, $p.control_loss_run);
+            ($p:expr) => {
                 Some(Speaking {
-                    nic_limit,
-                    freeze_timers,
-                    priority,
-                    control_loss,
-                    control_loss_run,
+                    nic_limit: $p.nic_limit,
+                    freeze_timers: $p.freeze_timers,
+                    priority: $p.priority,
+                    control_loss: $p.control_loss,
+                    control_loss_run: $p.control_loss_run,
                 })
-            }};
+            };
         }
         match self {
             VirtualSwitchParams::Backdraft(p) => of!(p),
@@ -413,7 +410,7 @@ impl VirtualSwitchParams {
         }
     }
 
-    /// Whether its switches let a segment leave by what they have heard, each anew.
+    /// Whether its switches let a segment leave by what others have granted, each anew.
     pub fn admits(&self) -> bool {
         matches!(self, VirtualSwitchParams::Credits(_) | VirtualSwitchParams::Picnic(_))
     }

@@ -1,11 +1,11 @@
 //! Pauses: whom a host's switch asks to stop, and whom it was asked to ([`crate::overlay`]
 //! decides).
 //!
-//! A flow that its queue asks to pause is said so to its sender. Where a core of an application has
+//! If a flow's queue asks for a pause, its sender is notified. Where a core of an application has
 //! no shared memory left, all who send to it are asked together, since flows that are asked one
 //! after the other need the sum of their headroom. Their pause ends when all headroom is there and
 //! half of the memory. Memory is that of one core of an application, so a pause of all that goes to
-//! a host, which is the next rung of [`Rung`], would stop others for nothing, and is not said.
+//! a host, which is the next rung of [`Rung`], would stop others for nothing, and is not sent.
 //!
 //! Switches do not restart, so epochs and tags of datagrams have no part.
 //!
@@ -16,7 +16,7 @@ use super::overlay::{Leaving, Overlay};
 use super::queue::{Flow, Queue};
 use super::{BackdraftParams, Port, VirtualSwitchConfig};
 use crate::flow_queues::Verdict;
-use crate::overlay::{Change, Config, Keeper, Record, Senders, Target, Teller};
+use crate::overlay::{Change, Config, Keeper, Notifier, Record, Senders, Target};
 use crate::packet::overlay::{WORDS, Whom};
 use crate::packet::{HostId, Packet, PacketId};
 use crate::units::{Bytes, Time};
@@ -55,15 +55,15 @@ impl Due {
 
 pub(super) struct Pauses {
     me: HostId,
-    teller: Teller,
+    notifier: Notifier,
     keeper: Keeper,
     memory: Bytes,
     senders: Vec<Senders<HostId>>,
-    /// Hosts that something may be to be said to now.
+    /// Hosts for which records may be due now.
     touched: BTreeSet<HostId>,
-    /// When something is to be said to the others.
+    /// When records for the others are due.
     due: Due,
-    /// The release's way, in the place of the teller's.
+    /// The release's way, in the place of the notifier's.
     generation: Option<Generation>,
     /// Targets that may no longer, or may again, send.
     changes: VecDeque<Change>,
@@ -71,8 +71,11 @@ pub(super) struct Pauses {
 
 impl Pauses {
     pub(super) fn new(config: &VirtualSwitchConfig, p: &BackdraftParams) -> Pauses {
-        let packets = (u64::from(p.flow_cap) * 8 / 7, p.memory.0 / u64::from(config.packet_max));
-        let generation = Generation::new(p.overlay, packets, config.packet_max);
+        let capacities = Waiting {
+            flow: u64::from(p.flow_cap) * 8 / 7,
+            port: p.memory.0 / u64::from(config.packet_max),
+        };
+        let generation = Generation::new(p.overlay, capacities, config.packet_max);
         let longest = if generation.is_some() {
             FOR_EVER
         } else {
@@ -87,7 +90,7 @@ impl Pauses {
         };
         Pauses {
             me: config.host,
-            teller: Teller::new(times),
+            notifier: Notifier::new(times),
             keeper: Keeper::new(times),
             memory: p.memory,
             senders: Vec::new(),
@@ -98,14 +101,14 @@ impl Pauses {
         }
     }
 
-    /// Says to all who send to a port that they are to pause, or to go on.
-    fn say_to_all(&mut self, now: Time, port: u16, pauses: Option<Bytes>) {
+    /// Notifies all who send to a port that they are to pause, or to go on.
+    fn notify_all(&mut self, now: Time, port: u16, pauses: Option<Bytes>) {
         let Some(senders) = self.senders.get(usize::from(port)) else { return };
         for sender in senders.iter() {
             let target = Whom::Application(port).target(sender, self.me);
             match pauses {
-                Some(queued) => self.teller.pause(now, sender, target, queued.0),
-                None => self.teller.resume(now, sender, target),
+                Some(queued) => self.notifier.pause(now, sender, target, queued.0),
+                None => self.notifier.resume(now, sender, target),
             }
             self.touched.insert(sender);
         }
@@ -113,11 +116,11 @@ impl Pauses {
 }
 
 impl Overlay for Pauses {
-    fn hear(&mut self, now: Time, from: HostId, record: &Record) {
+    fn on_record(&mut self, now: Time, from: HostId, record: &Record) {
         if let Some(generation) = &mut self.generation {
-            generation.hear(now, from, record);
+            generation.on_record(now, from, record);
         }
-        self.changes.extend(self.keeper.hear(now, from, record));
+        self.changes.extend(self.keeper.on_record(now, from, record));
     }
 
     fn expire(&mut self, now: Time, _: &mut [Port]) {
@@ -142,7 +145,7 @@ impl Overlay for Pauses {
         if let Some(record) =
             generation.handed_down(now, flow.to, &flow.key, u64::from(packets.max(1)))
         {
-            self.changes.extend(self.keeper.hear(now, flow.to, &record));
+            self.changes.extend(self.keeper.on_record(now, flow.to, &record));
         }
     }
 
@@ -170,17 +173,17 @@ impl Overlay for Pauses {
             self.senders.resize_with(at + 1, Senders::default);
         }
         if self.senders[at].arrived(packet.src, verdict.rung) {
-            self.say_to_all(now, port, Some(queue.queued()));
+            self.notify_all(now, port, Some(queue.queued()));
         }
-        if verdict.is_told || self.senders[at].is_paused() {
+        if verdict.is_notified || self.senders[at].is_paused() {
             let key = Whom::key(packet.flow, port, packet.src, self.me);
-            self.teller.arrived(now, packet.src, &key);
+            self.notifier.arrived(now, packet.src, &key);
             self.touched.insert(packet.src);
         }
     }
 
-    /// Takes what a port's queues want said, and ends the pauses of all who send to it.
-    fn tell(&mut self, now: Time, port: u16, queue: &mut Queue) {
+    /// Takes the signals of a port's queues, and ends the pauses of all who send to it.
+    fn take_signals(&mut self, now: Time, port: u16, queue: &mut Queue) {
         if let Some(generation) = &mut self.generation {
             queue.ignore_signals();
             return generation.left(self.me, port, queue.len() as u64);
@@ -190,8 +193,8 @@ impl Overlay for Pauses {
             let Flow { id, from } = signal.flow;
             let target: Target = Whom::Flow { flow: id, application: port }.target(from, self.me);
             match signal.is_pause {
-                true => self.teller.pause(now, from, target, signal.queued.0),
-                false => self.teller.resume(now, from, target),
+                true => self.notifier.pause(now, from, target, signal.queued.0),
+                false => self.notifier.resume(now, from, target),
             }
             self.touched.insert(from);
         }
@@ -200,7 +203,7 @@ impl Overlay for Pauses {
             .get_mut(usize::from(port))
             .is_some_and(|senders| senders.calms(queues, self.memory))
         {
-            self.say_to_all(now, port, None);
+            self.notify_all(now, port, None);
         }
     }
 
@@ -210,17 +213,18 @@ impl Overlay for Pauses {
     }
 
     fn next(&mut self, now: Time, _: &mut [Port]) -> Option<(HostId, Vec<Record>)> {
-        if let Some(said) = self.generation.as_mut().and_then(|generation| generation.next(WORDS)) {
-            return Some(said);
+        if let Some(batch) = self.generation.as_mut().and_then(|generation| generation.next(WORDS))
+        {
+            return Some(batch);
         }
         while let Some((_, host)) = self.due.pop_first_if_due(now) {
             self.touched.insert(host);
         }
         while let Some(&host) = self.touched.first() {
-            let records = self.teller.poll(now, host, WORDS);
+            let records = self.notifier.poll(now, host, WORDS);
             if records.is_empty() {
                 self.touched.pop_first();
-                let next = self.teller.deadline(host).map(|at| at.max(now + Time::from_ps(1)));
+                let next = self.notifier.deadline(host).map(|at| at.max(now + Time::from_ps(1)));
                 self.due.set(host, next);
                 continue;
             }

@@ -27,7 +27,7 @@ pub(super) struct Picnic {
     shaper: Shaper,
     seq: u64,
     /// The hosts to be notified, and the port whose rate they get.
-    to_say: BTreeSet<(HostId, u16)>,
+    pending: BTreeSet<(HostId, u16)>,
 }
 
 impl Picnic {
@@ -42,14 +42,14 @@ impl Picnic {
             advertisers: (0..ports).map(|_| Advertiser::new(terms)).collect(),
             shaper: Shaper::new(),
             seq: 0,
-            to_say: BTreeSet::new(),
+            pending: BTreeSet::new(),
         }
     }
 }
 
 impl Overlay for Picnic {
-    fn hear(&mut self, now: Time, from: HostId, record: &Record) {
-        self.shaper.hear(now, from, record);
+    fn on_record(&mut self, now: Time, from: HostId, record: &Record) {
+        self.shaper.on_record(now, from, record);
     }
 
     /// Looks at the queues whose period is over.
@@ -63,7 +63,7 @@ impl Overlay for Picnic {
             let oldest =
                 queue.waiting.front().map_or(Time::ZERO, |(_, came, _)| now.saturating_sub(*came));
             if advertiser.look(now, oldest) {
-                self.to_say.extend(advertiser.senders().map(|sender| (sender, number as u16)));
+                self.pending.extend(advertiser.senders().map(|sender| (sender, number as u16)));
             }
         }
     }
@@ -85,20 +85,20 @@ impl Overlay for Picnic {
         _: Option<&Verdict<PacketId>>,
     ) {
         if self.advertisers[usize::from(port)].arrived(now, packet.src) {
-            self.to_say.insert((packet.src, port));
+            self.pending.insert((packet.src, port));
         }
     }
 
-    fn tell(&mut self, _: Time, _: u16, _: &mut Queue) {}
+    fn take_signals(&mut self, _: Time, _: u16, _: &mut Queue) {}
 
     fn next(&mut self, _: Time, _: &mut [Port]) -> Option<(HostId, Vec<Record>)> {
-        let (to, _) = *self.to_say.first()?;
+        let (to, _) = *self.pending.first()?;
         let mut records = Vec::new();
         while records.len() < WORDS
-            && let Some(&(host, port)) = self.to_say.first()
+            && let Some(&(host, port)) = self.pending.first()
             && host == to
         {
-            self.to_say.pop_first();
+            self.pending.pop_first();
             self.seq += 1;
             let target = Whom::Application(port).target(to, self.me);
             records.push(self.advertisers[usize::from(port)].record(target, self.seq));

@@ -14,7 +14,7 @@ use crate::switch::site::Auto;
 use crate::units::{Bytes, Time};
 use std::collections::VecDeque;
 
-/// A flow as the queues know it: its number, and who sends it.
+/// A flow's identity in the queues: its number, and who sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
     pub id: FlowId,
@@ -45,7 +45,7 @@ pub(super) enum Queue {
 
 /// The outcome of a packet.
 pub(super) enum Placed {
-    /// It waits; of flow queues with what these say.
+    /// It waits; of flow queues with their verdict.
     Taken(Option<Verdict<PacketId>>),
     Dropped,
     Held(Verdict<PacketId>),
@@ -70,56 +70,59 @@ impl Queue {
             }
             VirtualSwitchParams::Picnic(p) => Queue::Measured(Measured::new(p.queue)),
             VirtualSwitchParams::FlowQueues(p) => {
-                let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                Queue::flows(config, memory, 0, (Bytes(0), Time::from_us(20)), random)
+                let queues = Config {
+                    bytes: p.memory,
+                    headroom: Bytes(0),
+                    max_queues: p.max_queues,
+                    alpha_eighths: (p.alpha * 8.0) as u64,
+                    batch: p.batch,
+                    cap: p.flow_cap,
+                    ..Config::default()
+                };
+                Queue::flows(config, queues, 0, random)
             }
             VirtualSwitchParams::Backdraft(p) => {
-                let memory = (p.memory, p.alpha, p.flow_cap, p.max_queues, p.batch);
-                Queue::flows(
-                    config,
-                    memory,
-                    0,
-                    (headroom(config, p), p.feedback(Time::ZERO)),
-                    random,
-                )
+                let queues = Config {
+                    bytes: p.memory,
+                    headroom: headroom(config, p),
+                    max_queues: p.max_queues,
+                    alpha_eighths: (p.alpha * 8.0) as u64,
+                    batch: p.batch,
+                    cap: p.flow_cap,
+                    feedback: p.feedback(Time::ZERO),
+                    ..Config::default()
+                };
+                Queue::flows(config, queues, 0, random)
             }
             // Nobody is asked to pause, and a flow alone may have all. Each queue may leave most of
             // its first and last segment empty.
             VirtualSwitchParams::Credits(p) => {
-                let memory = (p.memory, 64.0, u32::MAX, p.max_queues, p.batch);
-                Queue::flows(
-                    config,
-                    memory,
-                    2 * u64::from(p.max_queues),
-                    (Bytes(0), p.feedback(Time::ZERO)),
-                    random,
-                )
+                let queues = Config {
+                    bytes: p.memory,
+                    headroom: Bytes(0),
+                    max_queues: p.max_queues,
+                    alpha_eighths: 64 * 8,
+                    batch: p.batch,
+                    cap: u32::MAX,
+                    feedback: p.feedback(Time::ZERO),
+                    ..Config::default()
+                };
+                Queue::flows(config, queues, 2 * u64::from(p.max_queues), random)
             }
         }
     }
 
-    fn flows(
-        config: &VirtualSwitchConfig,
-        (memory, alpha, cap, max_queues, batch): (Bytes, f64, u32, u32, u32),
-        spare: u64,
-        (headroom, feedback): (Bytes, Time),
-        random: Random,
-    ) -> Queue {
+    /// Flow queues of a switch, with so many segments beyond their memory's.
+    fn flows(config: &VirtualSwitchConfig, of: Config, spare: u64, random: Random) -> Queue {
         let slots = u64::from(SMALLEST * SLOTS);
-        let memory = memory.max(Bytes(2 * u64::from(config.packet_max)));
+        let bytes = of.bytes.max(Bytes(2 * u64::from(config.packet_max)));
         let queues = Config {
-            segments: memory.0.div_ceil(slots).max(u64::from(SLOTS)) + spare,
-            headroom_segments: segments(headroom, SMALLEST, u64::from(max_queues)),
-            bytes: memory,
-            headroom,
-            max_queues,
-            alpha_eighths: (alpha * 8.0) as u64,
+            segments: bytes.0.div_ceil(slots).max(u64::from(SLOTS)) + spare,
+            headroom_segments: segments(of.headroom, SMALLEST, u64::from(of.max_queues)),
+            bytes,
             mtu: config.packet_max,
-            batch,
-            cap,
             quantum: config.packet_max,
-            feedback,
-            ..Config::default()
+            ..of
         };
         Queue::Flows(Box::new(FlowQueues::new(queues, random)))
     }
@@ -232,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// Nobody is there to hear its signals.
+    /// Nobody is there to take its signals.
     pub(super) fn ignore_signals(&mut self) {
         if let Queue::Flows(queues) = self {
             while queues.next_signal().is_some() {}

@@ -26,11 +26,11 @@ pub(super) struct Talk {
     lost: BTreeMap<HostId, u32>,
     random: Stream,
     /// By [`Word::index`].
-    pub(super) said: [u64; Word::COUNT],
+    pub(super) sent: [u64; Word::COUNT],
 }
 
 impl Talk {
-    /// `None`: the kind says nothing to anybody.
+    /// `None`: the kind sends no records.
     pub(super) fn new(config: &mut VirtualSwitchConfig) -> Option<Box<Talk>> {
         let overlay: Box<dyn Overlay> = match &config.params {
             VirtualSwitchParams::Backdraft(p) => Box::new(Pauses::new(config, p)),
@@ -47,7 +47,7 @@ impl Talk {
             loss_run: speaking.control_loss_run,
             lost: BTreeMap::new(),
             random: config.random.fork(),
-            said: [0; Word::COUNT],
+            sent: [0; Word::COUNT],
         }))
     }
 
@@ -62,9 +62,9 @@ impl Talk {
         is_lost
     }
 
-    pub(super) fn hear(&mut self, now: Time, me: HostId, from: HostId, words: &Words) {
+    pub(super) fn on_record(&mut self, now: Time, me: HostId, from: HostId, words: &Words) {
         for record in words.records(from, me) {
-            self.overlay.hear(now, from, &record);
+            self.overlay.on_record(now, from, &record);
         }
     }
 
@@ -79,7 +79,7 @@ impl Talk {
         is_due
     }
 
-    /// The next packet for another host's switch, and what it says.
+    /// The next packet for another host's switch, and its records.
     pub(super) fn next(
         &mut self,
         now: Time,
@@ -88,7 +88,7 @@ impl Talk {
     ) -> Option<(Packet, Words)> {
         let (to, records) = self.overlay.next(now, ports)?;
         for record in &records {
-            self.said[record.word.index()] += 1;
+            self.sent[record.word.index()] += 1;
         }
         let words = Words::new(&records);
         let packet = Packet {

@@ -1,6 +1,6 @@
 //! Two switches, and all that can happen between them in a bounded time: each message may come, be
 //! late, be lost, come twice, or overtake another; the receiver may stand still; either switch may
-//! restart. Breadth first, over the real [`Teller`] and [`Keeper`].
+//! restart. Breadth first, over the real [`Notifier`] and [`Keeper`].
 //!
 //! Time goes by ticks, in which the sender sends one packet if it may. A packet takes a tick, a
 //! message one or two. So two ticks at most lie between a word and the sender's silence, and one
@@ -58,7 +58,7 @@ struct State {
     epoch: u8,
     /// B's epoch, as far as A knows it, and A's, as far as B does.
     known: u8,
-    teller: Teller,
+    notifier: Notifier,
     b_epoch: u8,
     b_known: u8,
     queue: u8,
@@ -113,7 +113,7 @@ impl World {
             keeper: Keeper::new(self.config()),
             epoch: 1,
             known: 1,
-            teller: Teller::new(self.config()),
+            notifier: Notifier::new(self.config()),
             b_epoch: 1,
             b_known: 1,
             queue: 0,
@@ -149,10 +149,10 @@ impl World {
             come.reverse();
         }
         for message in come {
-            self.hear(state, now, message);
+            self.on_record(state, now, message);
         }
     }
-    fn hear(&self, state: &mut State, now: Time, message: Message) {
+    fn on_record(&self, state: &mut State, now: Time, message: Message) {
         if self.mutant != Mutant::IgnoresEpochs {
             if message.epoch < state.known {
                 return;
@@ -167,7 +167,7 @@ impl World {
             }
         }
         for record in message.records {
-            state.keeper.hear(now, B, &record);
+            state.keeper.on_record(now, B, &record);
         }
     }
     /// B's tick, after a packet may have come.
@@ -176,14 +176,14 @@ impl World {
         state.queue += u8::from(has_come);
         if !state.is_told && state.queue >= XOFF {
             state.is_told = true;
-            state.teller.pause(now, A, target, u64::from(state.queue));
+            state.notifier.pause(now, A, target, u64::from(state.queue));
         } else if state.is_told && has_come && self.mutant != Mutant::NoRepair {
-            state.teller.arrived(now, A, &flow());
+            state.notifier.arrived(now, A, &flow());
         }
         state.queue -= u8::from(drains && state.queue > 0);
         if state.is_told && state.queue <= XON {
             state.is_told = false;
-            state.teller.resume(now, A, target);
+            state.notifier.resume(now, A, target);
         }
     }
     fn restart(&self, state: &mut State, which: u8) {
@@ -194,7 +194,7 @@ impl World {
                     (state.epoch + 1, 0, Some(state.epoch + 1));
             }
             2 => {
-                state.teller = Teller::new(self.config());
+                state.notifier = Notifier::new(self.config());
                 (state.b_epoch, state.b_known, state.queue, state.is_told) =
                     (state.b_epoch + 1, 0, 0, false);
                 state.greeting = None;
@@ -227,10 +227,10 @@ impl World {
             state.losses -= u8::from(is_lost);
             if !is_lost && epoch > state.b_known {
                 state.b_known = epoch;
-                state.teller.restarted(now, A);
+                state.notifier.restarted(now, A);
             }
         }
-        let records = state.teller.poll(now, A, wire::RECORDS);
+        let records = state.notifier.poll(now, A, wire::RECORDS);
         if !records.is_empty() {
             let message =
                 Message { records, epoch: state.b_epoch, to_epoch: state.b_known, is_late: false };

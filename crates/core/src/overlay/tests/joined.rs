@@ -66,8 +66,8 @@ impl World {
     fn run(&self, ticks: u64) -> flow_queues::Counters {
         let config =
             Config { feedback: self.feedback(), ttl: self.feedback() * 5, ..Config::default() };
-        let (mut teller, mut keeper, mut queues) =
-            (Teller::new(config), Keeper::new(config), self.queues());
+        let (mut notifier, mut keeper, mut queues) =
+            (Notifier::new(config), Keeper::new(config), self.queues());
         let (mut packets, mut words) = (VecDeque::new(), VecDeque::new());
         let (mut turn, mut lost_in_row, mut datagrams) = (0, vec![0; usize::from(self.flows)], 0);
         for at in 0..ticks {
@@ -75,7 +75,7 @@ impl World {
             while let Some((_, record)) =
                 words.pop_front_if(|(due, _): &mut (u64, Record)| *due <= at)
             {
-                keeper.hear(now, 2, &record);
+                keeper.on_record(now, 2, &record);
             }
             while keeper.expire(now).is_some() {}
             let may_send = |number: &u16| at < ticks / 2 && !keeper.is_held(2, &flow(*number));
@@ -92,8 +92,8 @@ impl World {
                     len: LEN,
                     class: Class::Data,
                 };
-                if queues.enqueue(now, &arrival).is_told {
-                    teller.arrived(now, 1, &flow(number));
+                if queues.enqueue(now, &arrival).is_notified {
+                    notifier.arrived(now, 1, &flow(number));
                 }
             }
             let is_stalled = self.stalls.iter().any(|(from, by)| (*from..from + by).contains(&at));
@@ -102,11 +102,11 @@ impl World {
             }
             while let Some(signal) = queues.next_signal() {
                 match signal.is_pause {
-                    true => teller.pause(now, 1, target(signal.flow), signal.queued.0),
-                    false => teller.resume(now, 1, target(signal.flow)),
+                    true => notifier.pause(now, 1, target(signal.flow), signal.queued.0),
+                    false => notifier.resume(now, 1, target(signal.flow)),
                 }
             }
-            let records = teller.poll(now, 1, RECORDS);
+            let records = notifier.poll(now, 1, RECORDS);
             if records.is_empty() {
                 continue;
             }

@@ -43,46 +43,25 @@ pub struct PortFacts {
     pub rate: Rate,
 }
 
-/// The questions that an admission answers. By default it admits every packet that has room.
-pub(super) trait Admits {
-    /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its own
-    /// from `random`.
-    fn install(&mut self, _port: &PortFacts, _random: &mut Stream) {}
-    /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
-    fn test(&self, _: &Context<'_, QueueView>) -> Option<DropReason> {
-        None
-    }
-    /// Records that the packet was offered to this queue, and whether it joins it then.
-    fn commit(&mut self, _: &Context<'_, QueueView>, _joins: bool) {}
-    /// The packet joins the queue.
-    fn on_enqueue(&mut self, _: &Context<'_, QueueView>) {}
-    /// The packet leaves the queue.
-    fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
-    /// Whether it must be notified of departures (then a port must hold packets until they leave).
-    fn watches_departures(&self) -> bool {
-        false
-    }
-}
-
 crate::registry! {
     place: "switch.admission", question: "may this packet join this queue?", default: DropTail,
-    params: AdmissionParams, policy: Admission {
+    params: AdmissionParams, policy: Admission as pub(super) trait Admits {
         /// Gives the policy the facts of its port. A policy that draws lots makes a stream of its
         /// own from `random`.
-        fn install(&mut self, port: &PortFacts, random: &mut Stream) -> ();
+        fn install(&mut self, port: &PortFacts, random: &mut Stream) -> () = ();
         /// The reason to refuse the packet, or `None` to admit it. Changes nothing.
-        fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason>;
+        fn test(&self, context: &Context<'_, QueueView>) -> Option<DropReason> = None;
         /// Records that the packet was offered to this queue, and whether it joins it then.
-        fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) -> ();
+        fn commit(&mut self, context: &Context<'_, QueueView>, joins: bool) -> () = ();
         /// The packet joins the queue, of which the view does not count it yet: offered, or put
         /// there for another's sake. Only general ports call it.
-        fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> ();
+        fn on_enqueue(&mut self, context: &Context<'_, QueueView>) -> () = ();
         /// The packet leaves the queue, of which the view still counts it. Only general ports call
         /// it.
-        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
+        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> () = ();
         /// Whether it must be notified of departures (then a port must hold packets until they
         /// leave).
-        fn watches_departures(&self) -> bool;
+        fn watches_departures(&self) -> bool = false;
     };
     "drop-tail" => DropTail { DropTailParams, DropTail; drop_tail::ABOUT },
     "aifo" => Aifo { AifoParams, Aifo; aifo::ABOUT },

@@ -38,14 +38,14 @@ pub struct Elsewhere<'a> {
 
 crate::registry! {
     place: "switch.deflection", question: "the queue refused it: where else?", default: None,
-    params: DeflectionParams, policy: Deflection {
+    params: DeflectionParams, policy: Deflection as pub(in crate::switch) trait Deflects {
         /// Another port for the packet, or `None` to drop it.
         fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
         /// Whether the packet must go elsewhere before its queue is asked; only where
         /// [`Nature::diverts`].
-        fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool;
+        fn divert(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> bool = false;
         /// The facts that the switch reads beside where packets go.
-        fn nature(&self) -> Nature;
+        fn nature(&self) -> Nature = Nature::PLAIN;
     };
     "none" => None { UndeflectedParams, Undeflected; none::ABOUT },
     "dibs" => Dibs { DibsParams, Dibs; dibs::ABOUT },
@@ -91,17 +91,6 @@ impl Nature {
     /// Of one that only names a port for what a queue has refused.
     pub const PLAIN: Nature =
         Nature { diverts: false, displaces: false, marks: false, samples_when_full: true };
-}
-
-/// The questions that a deflection answers; most only choose.
-pub(in crate::switch) trait Deflects {
-    fn choose(&mut self, context: &mut Context<'_, Elsewhere<'_>>) -> Option<u16>;
-    fn divert(&mut self, _: &mut Context<'_, Elsewhere<'_>>) -> bool {
-        false
-    }
-    fn nature(&self) -> Nature {
-        Nature::PLAIN
-    }
 }
 
 #[cfg(test)]

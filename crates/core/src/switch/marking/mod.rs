@@ -16,49 +16,23 @@ use crate::switch::QueueView;
 use crate::switch::buffer::Capacity;
 use crate::switch::site::PortSite;
 
-/// The questions that a marking answers.
-pub(super) trait Marks {
-    /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-    fn at_enqueue(&mut self, _: &Context<'_, QueueView>) -> bool {
-        false
-    }
-    /// Whether a packet is marked that leaves the queue; the view still counts it.
-    fn at_dequeue(&self, _: &Context<'_, QueueView>) -> bool {
-        false
-    }
-    /// The least queue, in packets or in bytes, that it has to be notified of at an enqueue.
-    fn asked_from(&self) -> QueueView {
-        QueueView::default()
-    }
-    /// A packet leaves the queue, of which the view still counts it.
-    fn on_dequeue(&mut self, _: &Context<'_, QueueView>) {}
-    /// Whether it must be notified of departures (then a port must hold packets until they leave).
-    fn watches_departures(&self) -> bool {
-        false
-    }
-    /// Whether it may mark at dequeue (then a port must hold packets until they leave).
-    fn marks_at_dequeue(&self) -> bool {
-        false
-    }
-}
-
 crate::registry! {
     place: "switch.marking", question: "does it get CE?", default: Ecn,
-    params: MarkingParams, policy: Marking {
+    params: MarkingParams, policy: Marking as pub(super) trait Marks {
         /// Whether a packet that finds the queue as in the view at its enqueue is marked.
-        fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool;
+        fn at_enqueue(&mut self, context: &Context<'_, QueueView>) -> bool = false;
         /// Whether a packet is marked that leaves the queue; the view still counts it.
-        fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool;
+        fn at_dequeue(&self, context: &Context<'_, QueueView>) -> bool = false;
         /// The least queue, in packets or in bytes, that it has to be notified of at an enqueue.
-        fn asked_from(&self) -> QueueView;
+        fn asked_from(&self) -> QueueView = QueueView::default();
         /// The packet leaves the queue, of which the view still counts it. Only general ports call
         /// it.
-        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> ();
+        fn on_dequeue(&mut self, context: &Context<'_, QueueView>) -> () = ();
         /// Whether it must be notified of departures (then a port must hold packets until they
         /// leave).
-        fn watches_departures(&self) -> bool;
+        fn watches_departures(&self) -> bool = false;
         /// Whether it may mark at dequeue (then a port must hold packets until they leave).
-        fn marks_at_dequeue(&self) -> bool;
+        fn marks_at_dequeue(&self) -> bool = false;
     };
     "none" => None { UnmarkedParams, Unmarked; none::ABOUT },
     "ecn" => Ecn { EcnParams, Ecn; ecn::ABOUT },

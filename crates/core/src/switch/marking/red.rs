@@ -45,7 +45,7 @@ crate::params! {
         pub max_probability: ByPort<f64> = ByPort::all(0.1),
         /// Whether the average of arrivals decides ("enqueue"), or on departure the length as it
         /// is, with the departing packet ("dequeue") or without ("after-dequeue"): then nothing is
-        /// averaged, marks are not spaced, and weight and packet-rate say nothing. Source: the
+        /// averaged, marks are not spaced, and weight and packet-rate have no effect. Source: the
         /// paper looks on arrival; DCQCN's switches on departure (SIGCOMM 2015 §3.1), with 5KB,
         /// 200KB and 0.01 at 40 Gb/s; HPCC's released simulator at what is left
         /// (`SwitchNode::SwitchNotifyDequeue`).

@@ -6,7 +6,7 @@
 
 use super::{Choice, Chooses, Facts};
 use crate::context::Context;
-use crate::packet::{Kind, Packet};
+use crate::packet::{End, Packet};
 use crate::random::mix64;
 use crate::registry::{About, Signal};
 use crate::switch::route::Attachment;
@@ -75,15 +75,15 @@ impl Ecmp {
 
     #[inline(never)]
     fn xor(&self, packet: &Packet) -> u32 {
-        let own = EPHEMERAL.0 + packet.flow % EPHEMERAL.1;
-        let (from, to) = match packet.kind() {
-            Kind::Data | Kind::Syn | Kind::RdmaData => (own, DATA_PORT),
-            Kind::HomaData | Kind::Busy | Kind::Ping => (own, DATA_PORT),
-            Kind::Ack | Kind::SynAck | Kind::RdmaAck | Kind::Nack | Kind::Cnp => (DATA_PORT, own),
-            Kind::Grant | Kind::Resend | Kind::Done | Kind::Unknown => (DATA_PORT, own),
-            Kind::UetData | Kind::UetProbe => (packet.entropy & 0xffff, DATA_PORT),
-            Kind::UetAck | Kind::UetNack | Kind::UetPull => (DATA_PORT, packet.entropy & 0xffff),
-            Kind::Overlay => (DATA_PORT, DATA_PORT),
+        let kind = packet.kind();
+        let own = match kind.protocol().has_entropy_port {
+            true => packet.entropy & 0xffff,
+            false => EPHEMERAL.0 + packet.flow % EPHEMERAL.1,
+        };
+        let (from, to) = match kind.end() {
+            End::Sender => (own, DATA_PORT),
+            End::Receiver => (DATA_PORT, own),
+            End::Host => (DATA_PORT, DATA_PORT),
         };
         self.address(packet.src).wrapping_mul(59) ^ self.address(packet.dst) ^ TCP ^ from << 16 ^ to
     }

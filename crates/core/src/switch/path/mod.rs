@@ -66,47 +66,23 @@ pub struct Passing {
     pub is_to_host: bool,
 }
 
-/// The questions that a path choice answers.
-pub(super) trait Chooses {
-    fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
-    /// Gives the choice the facts of its switch, before the first packet.
-    fn install(&mut self, _: &Facts<'_>) {}
-    /// Whether a packet's label names its port, so that a dead port is a matter of the label: then
-    /// [`Chooses::failover`] is asked, and a packet with one way only is led around.
-    fn follows_labels(&self) -> bool {
-        false
-    }
-    /// Which of the candidates a label's packet takes while some are dead, if it can take one.
-    fn failover(&self, _candidates: &[u16], _packet: &Packet, _dead: &[u16]) -> Option<u16> {
-        None
-    }
-    /// Whether it is shown every packet, also where there is one port only.
-    fn watches(&self) -> bool {
-        false
-    }
-    /// A packet leaves by some port; it may be written to.
-    fn passes(&mut self, _: Passing, _: &mut Packets) {}
-    /// A packet of this size has joined a port's queue.
-    fn joined(&mut self, _now: Time, _port: u16, _size: u16) {}
-}
-
 crate::registry! {
     /// Which path choice, with its parameters.
     place: "switch.path", question: "which of these ports?", default: Ecmp,
-    params: PathParams, policy: Path {
+    params: PathParams, policy: Path as pub(super) trait Chooses {
         fn choose(&mut self, context: &mut Context<'_, Choice<'_>>) -> u16;
         /// Gives the choice the facts of its switch, before the first packet.
-        fn install(&mut self, facts: &Facts<'_>) -> ();
+        fn install(&mut self, facts: &Facts<'_>) -> () = ();
         /// Whether a packet's label names its port, so that a dead port is a matter of the label.
-        fn follows_labels(&self) -> bool;
+        fn follows_labels(&self) -> bool = false;
         /// Which of the candidates a label's packet takes while some are dead, if it can take one.
-        fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16>;
+        fn failover(&self, candidates: &[u16], packet: &Packet, dead: &[u16]) -> Option<u16> = None;
         /// Whether it is shown every packet, also where there is one port only.
-        fn watches(&self) -> bool;
+        fn watches(&self) -> bool = false;
         /// A packet leaves by some port; it may be written to.
-        fn passes(&mut self, passing: Passing, packets: &mut Packets) -> ();
+        fn passes(&mut self, passing: Passing, packets: &mut Packets) -> () = ();
         /// A packet of this size has joined a port's queue.
-        fn joined(&mut self, now: Time, port: u16, size: u16) -> ();
+        fn joined(&mut self, now: Time, port: u16, size: u16) -> () = ();
     };
     "conga" => Conga { CongaParams, Conga; conga::ABOUT },
     "drill" => Drill { DrillParams, Drill; drill::ABOUT },

@@ -111,7 +111,7 @@ struct Group {
     /// Packets that count against it.
     count: u32,
     /// The neighbour was asked to stop it.
-    is_told: bool,
+    is_notified: bool,
     /// The call that counts; zero: none does.
     call_at: Time,
     /// All calls to come: the driver is asked once for each time.
@@ -175,7 +175,7 @@ impl Pauses for Bfc {
         let at = self.next_interval(context.now);
         let group = self.groups.entry(key).or_default();
         group.count += 1;
-        let changes = group.count == 1 && !group.is_told;
+        let changes = group.count == 1 && !group.is_notified;
         Signal {
             call_at: if changes { group.look_at(at) } else { None },
             counts: true,
@@ -191,7 +191,7 @@ impl Pauses for Bfc {
         let group = Self::key(&context.view).and_then(|key| self.groups.get_mut(&key));
         let Some(group) = group else { return Signal::default() };
         group.count -= 1;
-        let changes = group.count == 0 && group.is_told;
+        let changes = group.count == 0 && group.is_notified;
         Signal { call_at: if changes { group.look_at(at) } else { None }, ..Signal::default() }
     }
 
@@ -200,20 +200,20 @@ impl Pauses for Bfc {
         let Some(group) = self.groups.get_mut(&key) else { return Signal::default() };
         group.asked.retain(|at| *at != now);
         let is_due = group.call_at == now;
-        let (stops, was_told) = (group.count > 0, group.is_told);
+        let (stops, was_notified) = (group.count > 0, group.is_notified);
         if !is_due || !stops {
-            let ends = is_due && was_told;
-            group.is_told &= !ends;
-            if group.count == 0 && !group.is_told && group.asked.is_empty() {
+            let ends = is_due && was_notified;
+            group.is_notified &= !ends;
+            if group.count == 0 && !group.is_notified && group.asked.is_empty() {
                 self.groups.remove(&key);
             }
             self.counts.resumes += u64::from(ends);
             let frame = PauseFrame { target: view.target, duration: Time::ZERO };
             return Signal { frame: ends.then_some(frame), ..Signal::default() };
         }
-        group.is_told = true;
+        group.is_notified = true;
         let call_at = group.look_at(now.saturating_add(self.times.pause_time / 2));
-        self.counts.episodes += u64::from(!was_told);
+        self.counts.episodes += u64::from(!was_notified);
         self.counts.frames += 1;
         let frame = PauseFrame { target: view.target, duration: self.times.pause_time };
         Signal { frame: Some(frame), call_at, ..Signal::default() }
@@ -223,8 +223,8 @@ impl Pauses for Bfc {
         self.counts
     }
     fn stopped(&self) -> Vec<(u16, PauseTarget)> {
-        let told = self.groups.iter().filter(|(_, group)| group.is_told);
-        told.map(|((port, vfid), _)| (*port, PauseTarget::Flow(*vfid))).collect()
+        let notified = self.groups.iter().filter(|(_, group)| group.is_notified);
+        notified.map(|((port, vfid), _)| (*port, PauseTarget::Flow(*vfid))).collect()
     }
     fn stays(&self, _: &IngressView, counted: u32) -> bool {
         counted > 0
@@ -297,9 +297,9 @@ mod tests {
             None,
             "it is asked for already"
         );
-        let told = it.on_check(us(2), &view(9_000, 1));
+        let notified = it.on_check(us(2), &view(9_000, 1));
         let stop = PauseFrame { target: PauseTarget::Flow(7), duration: us(100) };
-        assert_eq!((told.frame, told.call_at), (Some(stop), Some(us(52))));
+        assert_eq!((notified.frame, notified.call_at), (Some(stop), Some(us(52))));
         assert_eq!(it.on_check(us(52), &view(0, 1)).frame, Some(stop), "again");
         assert_eq!(ask(&mut it, 60, view(0, 1), true, true).call_at, None, "one is left");
         assert_eq!(ask(&mut it, 60, view(0, 1), true, false).call_at, None, "of no count");

@@ -70,91 +70,40 @@ pub struct PauseCounts {
 
 impl PauseCounts {
     /// By name; `frames` every run reports.
-    pub(super) fn tell(&self, named: &mut Named) {
+    pub(super) fn report(&self, named: &mut Named) {
         named.add("episodes", self.episodes);
         named.add("arrivals_while_congested", self.arrivals);
         named.add("resume_frames", self.resumes);
     }
 }
 
-/// The questions that a pause answers; by default it stops no sender.
-pub(super) trait Pauses {
-    /// Gives the policy the facts of its ports: their links' rates.
-    fn install(&mut self, _: &[Rate]) {}
-    /// A packet of this ingress was admitted.
-    fn on_enqueue(&mut self, _: &Context<'_, IngressView>) -> Signal {
-        Signal::default()
-    }
-    /// A packet of this ingress left.
-    fn on_dequeue(&mut self, _: &Context<'_, IngressView>) -> Signal {
-        Signal::default()
-    }
-    /// The time has come for which a [`Signal`] asked. It is no packet's doing.
-    fn on_check(&mut self, _: Time, _: &IngressView) -> Signal {
-        Signal::default()
-    }
-    fn counts(&self) -> PauseCounts {
-        PauseCounts::default()
-    }
-    /// A packet of this ingress was refused.
-    fn on_refused(&mut self, _: &Context<'_, IngressView>) -> Signal {
-        Signal::default()
-    }
-    /// The targets that it has stopped until packets leave, by ingress port, in ascending order.
-    fn stopped(&self) -> Vec<(u16, PauseTarget)> {
-        Vec::new()
-    }
-    /// Whether a target that is stopped stays so while no more than the view's packets wait, of
-    /// which so many count against it.
-    fn stays(&self, _: &IngressView, _: u32) -> bool {
-        false
-    }
-    /// Whether it ever sends anything (then ingress bytes must be counted).
-    fn is_active(&self) -> bool {
-        false
-    }
-    /// The rate at which each priority of a port is served although it is paused.
-    fn min_rate(&self) -> Option<Rate> {
-        None
-    }
-    /// The terms of the watchdog that ends a pause that lasts too long at a switch's ports, if
-    /// there is one.
-    fn watchdog(&self) -> Option<WatchdogTerms> {
-        None
-    }
-    /// Whether it stops flows, which takes queues of flows at switches and NICs.
-    fn stops_flows(&self) -> bool {
-        false
-    }
-}
-
 crate::registry! {
     place: "switch.pause", question: "whom do I stop, and until when?", default: None,
-    params: PauseParams, policy: Pause {
+    params: PauseParams, policy: Pause as pub(super) trait Pauses {
         /// Gives the policy the facts of its ports: their links' rates.
-        fn install(&mut self, ports: &[Rate]) -> ();
+        fn install(&mut self, ports: &[Rate]) -> () = ();
         /// A packet of this ingress was admitted.
-        fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal;
+        fn on_enqueue(&mut self, context: &Context<'_, IngressView>) -> Signal = Signal::default();
         /// A packet of this ingress left.
-        fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal;
+        fn on_dequeue(&mut self, context: &Context<'_, IngressView>) -> Signal = Signal::default();
         /// The time has come for which a [`Signal`] asked.
-        fn on_check(&mut self, now: Time, view: &IngressView) -> Signal;
-        fn counts(&self) -> PauseCounts;
+        fn on_check(&mut self, now: Time, view: &IngressView) -> Signal = Signal::default();
+        fn counts(&self) -> PauseCounts = PauseCounts::default();
         /// A packet of this ingress was refused.
-        fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal;
+        fn on_refused(&mut self, context: &Context<'_, IngressView>) -> Signal = Signal::default();
         /// The targets that it has stopped until packets leave, by ingress port.
-        fn stopped(&self) -> Vec<(u16, PauseTarget)>;
+        fn stopped(&self) -> Vec<(u16, PauseTarget)> = Vec::new();
         /// Whether a target that is stopped stays so while no more than the view's packets wait.
-        fn stays(&self, view: &IngressView, counted: u32) -> bool;
+        fn stays(&self, view: &IngressView, counted: u32) -> bool = false;
         /// Whether it ever sends anything (then ingress bytes must be counted).
-        fn is_active(&self) -> bool;
+        fn is_active(&self) -> bool = false;
         /// The rate at which each priority of a port is served although it is paused.
-        fn min_rate(&self) -> Option<Rate>;
+        fn min_rate(&self) -> Option<Rate> = None;
         /// The terms of the watchdog that ends a pause that lasts too long at a switch's ports, if
         /// there is one.
-        fn watchdog(&self) -> Option<WatchdogTerms>;
+        fn watchdog(&self) -> Option<WatchdogTerms> = None;
         /// Whether it stops flows, which takes queues of flows at switches and NICs.
-        fn stops_flows(&self) -> bool;
+        fn stops_flows(&self) -> bool = false;
     };
     "bfc" => Bfc { BfcParams, Bfc; bfc::ABOUT },
     "none" => None { UnpausedParams, Unpaused; none::ABOUT },

@@ -65,7 +65,7 @@ crate::params! {
         /// The free bytes count for so much less when it is decided whether to go on. Source: 16,
         /// TLT's simulations; next to no hysteresis.
         pub resume_offset: Bytes = Bytes(16),
-        /// How long a frame stops a priority; off means the longest that it can say, 65,535 times
+        /// How long a frame stops a priority; off means the longest that it can carry, 65,535 times
         /// 512 bits at the link's rate. Source: the longest is usual (TLT's simulations of RDMA);
         /// those of TCP have 5 us.
         #[within(1..)]
@@ -87,7 +87,7 @@ crate::params! {
         #[within(1..)]
         pub min_rate: Option<Rate> = None,
         /// How long a priority of a switch's port may be paused with packets waiting and none
-        /// leaving, before the port ends the pause as watchdog-action says. Source: off is the
+        /// leaving, before the port ends the pause by watchdog-action. Source: off is the
         /// standard; SONiC's `config pfcwd start` takes some hundreds of milliseconds.
         #[within(1..)]
         pub watchdog: Option<Time> = None,

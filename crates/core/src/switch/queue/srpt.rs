@@ -27,7 +27,7 @@ crate::choice! {
     pub enum SrptService {
         /// The smallest rank.
         Rank = "rank",
-        /// The packet that came first; ranks only say who is given up.
+        /// The packet that came first; ranks only choose who is given up.
         Arrival = "arrival",
     }
 }

@@ -181,21 +181,13 @@ fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
-fn world_text(world: World) -> &'static str {
-    match world {
-        World::Sim => "simulated",
-        World::Lab => "the lab: kernel TCP",
-        World::Virtual => "Linux kernels in virtual time",
-    }
-}
-
 fn fact(is_good: bool, text: &str) -> String {
     let (class, sign) = if is_good { ("good", '✓') } else { ("bad", '✗') };
     format!("<span class=\"{class}\">{sign} {text}</span>")
 }
 
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
-    let world = summaries.first().map(|first| world_text(first.world).to_string());
+    let world = summaries.first().map(|first| World::text(first.world).to_string());
     let is_complete = summaries.iter().all(|summary| summary.status == Status::Complete);
     let is_conserved = summaries.iter().all(|summary| summary.audit.conserved);
     let complete = if is_complete { "complete" } else { "not complete" };

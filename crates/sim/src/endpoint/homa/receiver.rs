@@ -29,6 +29,15 @@ pub enum Came {
     Late,
 }
 
+/// A piece of a message: `len` bytes from `offset` on of message `number`, which has `length`.
+#[derive(Clone, Copy, Debug)]
+pub struct PieceIn {
+    pub number: u16,
+    pub length: u32,
+    pub offset: u32,
+    pub len: u32,
+}
+
 /// A receiver's answer when it is asked for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
@@ -97,14 +106,9 @@ impl Receiver {
     pub fn number(&self) -> u16 {
         self.number
     }
-    /// A piece: `len` bytes from `offset` on of message `number`, which has `length`.
-    pub fn on_piece(
-        &mut self,
-        now: Time,
-        (number, length): (u16, u32),
-        (offset, len): (u32, u32),
-        cfg: &[Config],
-    ) -> Came {
+    /// A piece of a message has arrived.
+    pub fn on_piece(&mut self, now: Time, piece: &PieceIn, cfg: &[Config]) -> Came {
+        let PieceIn { number, length, offset, len } = *piece;
         let cfg = self.config(cfg);
         if self.is_known && (number.wrapping_sub(self.number) as i16) < 0 {
             return Came::Late;
@@ -131,7 +135,7 @@ impl Receiver {
         if let Some((0, upto)) = self.received.first() {
             self.next = upto as u32;
         }
-        self.heard(now, cfg);
+        self.restart_silence(now, cfg);
         if self.remaining() > 0 {
             return Came::Part;
         }
@@ -142,7 +146,7 @@ impl Receiver {
     /// The sender has not forgotten the message.
     pub fn on_busy(&mut self, now: Time, number: u16, cfg: &[Config]) {
         if self.is_known && number == self.number && self.remaining() > 0 {
-            self.heard(now, self.config(cfg));
+            self.restart_silence(now, self.config(cfg));
         }
     }
 
@@ -207,7 +211,7 @@ impl Receiver {
             && self.config(cfg).abort_after.is_some_and(|(count, _)| self.silences >= count)
     }
 
-    fn heard(&mut self, now: Time, cfg: &Config) {
+    fn restart_silence(&mut self, now: Time, cfg: &Config) {
         self.silences = 0;
         self.deadline = now.saturating_add(cfg.resend_interval);
     }
@@ -226,8 +230,8 @@ impl Receives for Receiver {
         match packet.body {
             Body::HomaData { offset, length, number, .. } => {
                 let is_ahead = offset > self.next;
-                let piece = (offset, u32::from(packet.payload));
-                let came = self.on_piece(now, (number, length), piece, cfg);
+                let piece = PieceIn { number, length, offset, len: u32::from(packet.payload) };
+                let came = self.on_piece(now, &piece, cfg);
                 let out_of_order = is_ahead && came == Came::Part;
                 let arrived = Arrived { out_of_order, ..Arrived::so_far(self.delivered()) };
                 let done = Body::Done { slot, number };

@@ -27,7 +27,7 @@ struct Waiting {
 
 impl Schedule {
     /// A flow's message has so much to come, or waits for nothing.
-    pub fn put(&mut self, flow: FlowId, (src, slot): (HostId, u32), remaining: Option<u32>) {
+    pub fn put(&mut self, flow: FlowId, src: HostId, slot: u32, remaining: Option<u32>) {
         match self.waiting.get(&flow) {
             Some(known) if Some(known.remaining) == remaining => return,
             Some(known) => _ = self.order.remove(&(known.remaining, flow)),
@@ -81,15 +81,15 @@ mod tests {
         for (flow, src, remaining) in
             [(10, 1, 500), (11, 1, 400), (20, 2, 450), (30, 3, 400), (40, 4, 9_000)]
         {
-            it.put(flow, (src, flow * 2), Some(remaining));
+            it.put(flow, src, flow * 2, Some(remaining));
         }
         assert_eq!(flows(&it, 9), [11, 30, 20, 40], "equal ones by their numbers");
         assert_eq!(it.turns(2), [(11, 22), (30, 60)]);
-        it.put(40, (4, 80), Some(100));
-        it.put(11, (1, 22), None);
+        it.put(40, 4, 80, Some(100));
+        it.put(11, 1, 22, None);
         assert_eq!(flows(&it, 3), [40, 30, 20]);
         assert!(it.has(10) && !it.has(11));
-        [10, 20, 30, 40, 11].into_iter().for_each(|flow| it.put(flow, (1, 0), None));
+        [10, 20, 30, 40, 11].into_iter().for_each(|flow| it.put(flow, 1, 0, None));
         assert!(it.turns(9).is_empty() && it.order.is_empty());
     }
 }

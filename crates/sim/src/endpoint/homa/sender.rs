@@ -81,7 +81,7 @@ pub struct Sender {
     before: u64,
     written: u64,
     /// When a packet of the receiver last came, and when it is asked next.
-    heard_at: Time,
+    silent_since: Time,
     ping_at: Time,
     /// A PING is to leave.
     pings: bool,
@@ -123,7 +123,7 @@ impl Sender {
         (self.sent, self.top, self.is_done) = (0, 0, false);
         self.again = Ranges::default();
         self.granted = cfg.unscheduled(self.length);
-        self.heard(now, cfg);
+        self.restart_silence(now, cfg);
     }
 
     /// The common part of all like it.
@@ -168,7 +168,7 @@ impl Sender {
         }
         self.priority = priority;
         self.granted = self.granted.max(upto.min(self.length));
-        self.heard(now, self.config(cfg));
+        self.restart_silence(now, self.config(cfg));
     }
 
     /// A RESEND. Whether the answer is BUSY.
@@ -188,7 +188,7 @@ impl Sender {
         if !is_busy {
             self.again.insert(u64::from(from), u64::from(to.min(self.sent)));
         }
-        self.heard(now, self.config(cfg));
+        self.restart_silence(now, self.config(cfg));
         is_busy
     }
 
@@ -196,7 +196,7 @@ impl Sender {
     pub fn puts_off(&mut self, now: Time, number: u16, cfg: &[Config]) -> bool {
         let is_about = self.is_about(number);
         if is_about {
-            self.heard(now, self.config(cfg));
+            self.restart_silence(now, self.config(cfg));
         }
         is_about
     }
@@ -220,7 +220,7 @@ impl Sender {
         self.sent = 0;
         self.again = Ranges::default();
         self.granted = cfg.unscheduled(self.length);
-        self.heard(now, cfg);
+        self.restart_silence(now, cfg);
     }
 
     /// Whether something that comes is about the present message, which is under way.
@@ -234,15 +234,16 @@ impl Sender {
     }
 
     /// A packet of the receiver has come.
-    fn heard(&mut self, now: Time, cfg: &Config) {
-        self.heard_at = now;
+    fn restart_silence(&mut self, now: Time, cfg: &Config) {
+        self.silent_since = now;
         self.ping_at = now.saturating_add(cfg.ping_after);
         self.arm(cfg);
     }
 
     fn arm(&mut self, cfg: &Config) {
-        let abort =
-            cfg.abort_after.map_or(Time::MAX, |(_, silence)| self.heard_at.saturating_add(silence));
+        let abort = cfg
+            .abort_after
+            .map_or(Time::MAX, |(_, silence)| self.silent_since.saturating_add(silence));
         self.deadline = self.ping_at.min(abort);
     }
 }
@@ -328,10 +329,10 @@ impl Endpoint for Sender {
         let cfg = self.config(cfg);
         if self.urgency_still().is_some() {
             // Its host has shorter messages to send: it has not been silent for want of an answer.
-            self.heard(now, cfg);
+            self.restart_silence(now, cfg);
         } else if cfg
             .abort_after
-            .is_some_and(|(_, silence)| self.heard_at.saturating_add(silence) <= now)
+            .is_some_and(|(_, silence)| self.silent_since.saturating_add(silence) <= now)
         {
             self.is_given_up = true;
             self.aborted += 1;
@@ -345,7 +346,7 @@ impl Endpoint for Sender {
     }
 
     fn thaw(&mut self, _: Time, held: Time) {
-        for at in [&mut self.heard_at, &mut self.ping_at, &mut self.deadline] {
+        for at in [&mut self.silent_since, &mut self.ping_at, &mut self.deadline] {
             *at = at.saturating_add(held);
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! After every event it asserts what must always hold.
 
-use super::receiver::{Came, Stands};
+use super::receiver::{Came, PieceIn, Stands};
 use super::sender::Piece;
 use super::*;
 use crate::endpoint::{Endpoint, Receives};
@@ -132,7 +132,8 @@ impl Pipe {
             Event::Data(piece) => {
                 let Piece { number, length, offset, len, .. } = piece;
                 let before = self.receiver.delivered();
-                let came = self.receiver.on_piece(now, (number, length), (offset, len), &cfg);
+                let came =
+                    self.receiver.on_piece(now, &PieceIn { number, length, offset, len }, &cfg);
                 assert!(self.receiver.delivered() >= before, "what is delivered stays so");
                 self.delivered = self.receiver.delivered();
                 self.came

@@ -126,7 +126,7 @@ impl Sender {
                 self.again.pop_front();
                 continue;
             }
-            let (out, taken) = self.offer(now, (from, to - from), Some(by), max_len, cfg)?;
+            let (out, taken) = self.offer(now, from, to - from, Some(by), max_len, cfg)?;
             if let Some(piece) = self.again.front_mut() {
                 piece.from += taken;
             }
@@ -145,7 +145,7 @@ impl Sender {
         if more == 0 {
             return None;
         }
-        let (out, taken) = self.offer(now, (self.next, more), None, max_len, cfg)?;
+        let (out, taken) = self.offer(now, self.next, more, None, max_len, cfg)?;
         self.next += taken;
         Some(out)
     }
@@ -155,7 +155,8 @@ impl Sender {
     fn offer(
         &mut self,
         now: Time,
-        (data, more): (u64, u64),
+        data: u64,
+        more: u64,
         not: Option<u8>,
         max_len: u32,
         cfg: &Config,

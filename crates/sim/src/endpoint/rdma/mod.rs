@@ -103,7 +103,7 @@ pub struct Config {
     base_rtt: Time,
     ack_interval: u32,
     /// How marks are reported: by the answer's own bit, or by CNPs, in which case so seldom.
-    tells_by_bit: bool,
+    echoes_by_bit: bool,
     cnp_interval: Option<Time>,
     cnp_on_reordering: bool,
     /// Of acknowledgements, NACKs and CNPs; `None`: that of the data.
@@ -156,7 +156,7 @@ impl Config {
             },
             base_rtt,
             ack_interval: plan.rdma.ack_interval.max(1),
-            tells_by_bit: demands.echo != Echo::Off && !by_packets,
+            echoes_by_bit: demands.echo != Echo::Off && !by_packets,
             cnp_interval: by_packets.then_some(cnp_interval),
             cnp_on_reordering: plan.rdma.cnp_on_reordering && demands.echo == Echo::Notify,
             priorities: [plan.rdma.ack_priority, plan.rdma.nack_priority, plan.rdma.cnp_priority]

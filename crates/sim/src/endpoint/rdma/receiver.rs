@@ -94,7 +94,7 @@ impl Receiver {
     }
 
     fn answer(&mut self, kind: Kind, sack: Sack, is_marked: bool, cfg: &Config) -> AckOut {
-        let ece = cfg.tells_by_bit && (is_marked | std::mem::take(&mut self.echoes));
+        let ece = cfg.echoes_by_bit && (is_marked | std::mem::take(&mut self.echoes));
         AckOut { kind, ack: self.next, ece, sack, stamp: self.stamp }
     }
 

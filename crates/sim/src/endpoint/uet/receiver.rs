@@ -131,17 +131,17 @@ impl Receiver {
             true => data.psn,
             false => data.psn.saturating_sub(BITS - 1).max(self.next.saturating_add(1)),
         };
-        self.said(base, data.value)
+        self.acknowledgement(base, data.value)
     }
 
     /// The answer to a probe: an ACK of all that has come.
     pub fn probed(&mut self, value: u16) -> Came {
         self.reported = self.bytes;
-        self.said(self.next, value)
+        self.acknowledgement(self.next, value)
     }
 
     /// An ACK with the map that begins at a number.
-    fn said(&self, base: u32, value: u16) -> Came {
+    fn acknowledgement(&self, base: u32, value: u16) -> Came {
         let map = (0..BITS).filter(|bit| base.checked_add(*bit).is_some_and(|psn| self.has(psn)));
         let bitmap = map.fold(0, |all, bit| all | 1 << bit);
         let (bytes, ahead) = (self.bytes, self.ahead);

@@ -68,6 +68,18 @@ impl Piece {
     }
 }
 
+/// A trimmed packet's NACK.
+#[derive(Clone, Copy, Debug)]
+pub struct Nack {
+    pub psn: u32,
+    /// The packet's entropy value.
+    pub value: u16,
+    pub is_marked: bool,
+    /// It was trimmed on its last link.
+    pub is_last_hop: bool,
+    pub rtt: Time,
+}
+
 /// A probe to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
@@ -316,7 +328,7 @@ impl Sender {
     }
 
     /// The first answer ends speculation.
-    fn hears(&mut self) {
+    fn end_speculation(&mut self) {
         if let Some(credit) = &mut self.credit
             && std::mem::take(&mut credit.is_speculative)
         {
@@ -327,7 +339,7 @@ impl Sender {
     /// A PULL.
     pub fn on_pull(&mut self, given: u32, cfg: &[Config]) {
         let cfg = self.config(cfg);
-        self.hears();
+        self.end_speculation();
         if let Some(credit) = self.credit.as_mut().filter(|credit| given > credit.given) {
             let left = credit.left + i64::from(given - credit.given) * CREDIT as i64;
             (credit.left, credit.given) = (left.min(cfg.terms.largest as i64), given);
@@ -370,11 +382,12 @@ impl Sender {
         now: Time,
         next: u32,
         selective: &Selective,
-        (is_marked, rtt): (bool, Time),
+        is_marked: bool,
+        rtt: Time,
         cfg: &[Config],
     ) {
         let cfg = self.config(cfg);
-        self.hears();
+        self.end_speculation();
         self.rtt = rtt;
         for psn in self.first..next.min(self.first + self.sent.len() as u32) {
             self.acknowledge(psn, cfg);
@@ -407,16 +420,10 @@ impl Sender {
     }
 
     /// A NACK of a packet that was trimmed; on its last link, or before.
-    pub fn on_nack(
-        &mut self,
-        now: Time,
-        psn: u32,
-        value: u16,
-        (is_marked, is_last_hop, rtt): (bool, bool, Time),
-        cfg: &[Config],
-    ) {
+    pub fn on_nack(&mut self, now: Time, nack: &Nack, cfg: &[Config]) {
+        let Nack { psn, value, is_marked, is_last_hop, rtt } = *nack;
         let cfg = self.config(cfg);
-        self.hears();
+        self.end_speculation();
         let fate = match (is_last_hop, is_marked) {
             (true, false) => Fate::Good,
             (true, true) => Fate::Marked,
@@ -575,14 +582,14 @@ impl Endpoint for Sender {
             Body::UetAck { next, .. } => {
                 let selective = incoming.packets.side::<Selective>(packet)?;
                 let delay = self.delay(rtt);
-                self.on_selective(now, next, selective, (is_marked, rtt), cfg);
+                self.on_selective(now, next, selective, is_marked, rtt, cfg);
                 if packet.has(flags::ASKS) {
                     self.on_probe_answer(delay, cfg);
                 }
             }
             Body::UetNack { psn, value, .. } => {
                 let is_last_hop = packet.has(flags::LAST_HOP);
-                self.on_nack(now, psn, value, (is_marked, is_last_hop, rtt), cfg);
+                self.on_nack(now, &Nack { psn, value, is_marked, is_last_hop, rtt }, cfg);
             }
             Body::UetPull { credit, .. } => self.on_pull(credit, cfg),
             _ => {}

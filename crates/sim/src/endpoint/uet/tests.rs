@@ -1,7 +1,7 @@
 //! The two ends by themselves, and a host's pacer.
 
 use super::receiver::{Came, PacketIn};
-use super::sender::Piece;
+use super::sender::{Nack, Piece};
 use super::*;
 use crate::endpoint::{Endpoint, Receives};
 use millpond_core::packet::Selective;
@@ -22,6 +22,10 @@ fn config(transport: &str) -> Vec<Config> {
 fn data(psn: u32) -> PacketIn {
     let (len, size) = (4086, 4150);
     PacketIn { psn, len, size, value: 7, is_marked: false, asks: false, is_trimmed: false }
+}
+
+fn nack(psn: u32, rtt: Time) -> Nack {
+    Nack { psn, value: 7, is_marked: false, is_last_hop: true, rtt }
 }
 
 fn ack(came: Came) -> (u32, Selective) {
@@ -80,15 +84,15 @@ fn a_sender_fills_its_window_and_asks_at_its_end() {
     assert_eq!(pieces.iter().map(|it| it.psn).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(pieces.iter().map(|it| it.asks).collect::<Vec<_>>(), [false, false, false, true]);
     let rtt = Time::from_us(5);
-    sender.on_selective(rtt, 1, &selective(4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 1, &selective(4150), false, rtt, &cfg);
     assert_eq!(sender.next(rtt, 1, &cfg).unwrap().psn, 4);
     // A NACK: the window has a packet less, and its packet goes first.
-    sender.on_nack(rtt, 2, 7, (false, true, rtt), &cfg);
+    sender.on_nack(rtt, &nack(2, rtt), &cfg);
     assert_eq!(sender.next(rtt, 1, &cfg), None);
-    sender.on_selective(rtt, 2, &selective(2 * 4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 2, &selective(2 * 4150), false, rtt, &cfg);
     let again = sender.next(rtt, 1, &cfg).unwrap();
     assert_eq!((again.psn, again.is_again, again.asks), (2, true, true));
-    sender.on_selective(rtt, 5, &selective(5 * 4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 5, &selective(5 * 4150), false, rtt, &cfg);
     assert_eq!(sender.acked(), 5 * 4086);
 }
 
@@ -103,7 +107,7 @@ fn a_packet_without_an_answer_is_sent_again() {
     assert_eq!(sender.counters().timeouts, 1);
     let again = sender.next(Time::from_us(100), 1, &cfg).unwrap();
     assert!(again.is_again && sender.deadline() == Time::from_us(200));
-    sender.on_selective(Time::from_us(110), 1, &selective(1_064), (false, Time::from_us(10)), &cfg);
+    sender.on_selective(Time::from_us(110), 1, &selective(1_064), false, Time::from_us(10), &cfg);
     assert!(sender.is_done() && sender.deadline() == Time::MAX);
 }
 
@@ -197,9 +201,9 @@ fn a_target_is_the_rest_without_the_credit_at_hand_shared_among_the_senders_of_a
     // The credit of 64 units pays for one packet of three that are to be sent again, whose target
     // has the other two.
     let rtt = Time::from_us(5);
-    sender.on_selective(rtt, 1, &selective(4150), (false, rtt), &cfg);
+    sender.on_selective(rtt, 1, &selective(4150), false, rtt, &cfg);
     for psn in [1, 2, 3] {
-        sender.on_nack(rtt, psn, 7, (false, true, rtt), &cfg);
+        sender.on_nack(rtt, &nack(psn, rtt), &cfg);
     }
     sender.on_pull(17, &cfg);
     let piece = sender.next(rtt, 1, &cfg).unwrap();
@@ -217,7 +221,7 @@ fn a_sender_without_credit_requests_to_send_what_is_written_later() {
     sender.write(Time::ZERO, 1_000);
     assert_eq!(pieces(&mut sender, Time::ZERO, &cfg).len(), 1);
     let at = Time::from_us(5);
-    sender.on_selective(at, 1, &selective(1_064), (false, at), &cfg);
+    sender.on_selective(at, 1, &selective(1_064), false, at, &cfg);
     assert_eq!((sender.takes_probe(at, 1, &cfg), sender.deadline()), (None, Time::MAX));
     sender.write(at, 1_000);
     assert_eq!(sender.next(at, 1, &cfg), None);
@@ -265,7 +269,7 @@ fn bytes_in_flight_are_even_after_a_timeout_that_was_too_early() {
     for piece in first.iter().chain([&again]) {
         let packet = PacketIn { asks: true, ..data(piece.psn) };
         let (next, selective) = ack(receiver.on_piece(&packet, &cfg));
-        sender.on_selective(at, next, &selective, (false, at), &cfg);
+        sender.on_selective(at, next, &selective, false, at, &cfg);
         at += Time::from_us(1);
     }
     assert_eq!((sender.standing(&cfg).in_flight, sender.is_done()), (0, true));

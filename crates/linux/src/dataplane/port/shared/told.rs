@@ -49,7 +49,7 @@ impl Tells {
             self.told.extend(self.senders.iter().map(pause));
         }
         // A flow that is notified now has a record of its own, in its turn.
-        if verdict.is_told && self.flows.contains(&(peer, flow)) {
+        if verdict.is_notified && self.flows.contains(&(peer, flow)) {
             self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
         } else if self.senders.is_paused() {
             self.told.push(Told { peer, what: What::Arrived(flow, application, queued) });

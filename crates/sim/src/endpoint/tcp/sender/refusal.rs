@@ -20,7 +20,7 @@ use millpond_core::{Ecn, Time};
 
 /// Longest wait after a refusal that orders the sender to reduce its window (Linux's
 /// TCP_RESOURCE_PROBE_INTERVAL).
-const TOLD_WAIT_MAX: Time = Time::from_ms(500);
+const REFUSAL_WAIT_MAX: Time = Time::from_ms(500);
 
 impl Limited for Sender {
     fn peek(&mut self, now: Time, max_len: u32, cfg: &Config) -> Option<Outgoing> {
@@ -77,7 +77,7 @@ impl Limited for Sender {
             };
             let base = cfg.probe_timer.max(self.rto.srtt());
             let wait = base.saturating_mul(1 << (self.probes - 1)).min(cfg.max_rto.max(base));
-            let wait = if reduces { wait.min(TOLD_WAIT_MAX.max(base)) } else { wait };
+            let wait = if reduces { wait.min(REFUSAL_WAIT_MAX.max(base)) } else { wait };
             self.deadline = now.saturating_add(wait);
         }
         self.probing = false;

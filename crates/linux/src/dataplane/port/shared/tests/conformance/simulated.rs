@@ -180,7 +180,7 @@ impl World {
             let packet = self.ends[0].wire.packets[id];
             let words = *self.ends[0].wire.packets.side::<Words>(&packet).expect("words");
             self.ends[0].wire.packets.remove(id);
-            said.extend(words.said().iter().map(|it| {
+            said.extend(words.entries().iter().map(|it| {
                 let flow = match it.whom {
                     Whom::Flow { flow, .. } => Some(flow),
                     Whom::Application(_) => None,

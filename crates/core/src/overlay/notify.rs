@@ -1,4 +1,4 @@
-//! The receiver's side: which words go to peers, when, and when again.
+//! The receiver's side: which records go to peers, when, and when again.
 //!
 //! Per target it is OPEN or PAUSED. Each change has a new number. A PAUSE leaves at once, any other
 //! record half a feedback time after the last one at the earliest. A pause is repeated each quarter
@@ -23,13 +23,13 @@ const BY_DRIVER: u8 = 1;
 const BY_NUMBER: u8 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Told {
+struct Notice {
     seq: u64,
     /// None of the bits: it may go on.
     causes: u8,
     queued: u32,
     /// When it was last sent, and whether the present change was.
-    said: Option<Time>,
+    sent: Option<Time>,
     is_announced: bool,
     /// When it is due; [`Time::MAX`]: a record of its application covers it.
     due: Time,
@@ -39,7 +39,7 @@ struct Told {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Side {
     seq: u64,
-    told: BTreeMap<Target, Told>,
+    notices: BTreeMap<Target, Notice>,
     due: BTreeSet<(Time, Target)>,
     flows: BTreeMap<Target, u32>,
     /// Datagrams since `since`.
@@ -48,14 +48,14 @@ struct Side {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Teller {
+pub struct Notifier {
     config: Config,
     sides: BTreeMap<PeerId, Side>,
 }
 
-impl Teller {
-    pub fn new(config: Config) -> Teller {
-        Teller { config, sides: BTreeMap::new() }
+impl Notifier {
+    pub fn new(config: Config) -> Notifier {
+        Notifier { config, sides: BTreeMap::new() }
     }
     /// `target`, which `peer` sends, is to pause.
     pub fn pause(&mut self, now: Time, peer: PeerId, target: Target, queued: u64) {
@@ -116,13 +116,15 @@ impl Teller {
     pub fn arrived(&mut self, now: Time, peer: PeerId, flow: &FlowKey) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
         for target in [Target::Peer, Target::application(flow), Target::Flow(*flow)] {
-            let Some(told) =
-                side.told.get(&target).filter(|told| told.causes != 0 && told.due != Time::MAX)
+            let Some(notice) = side
+                .notices
+                .get(&target)
+                .filter(|notice| notice.causes != 0 && notice.due != Time::MAX)
             else {
                 continue;
             };
-            if told.said.is_some_and(|said| now >= said + self.config.feedback / 2)
-                && told.due > now
+            if notice.sent.is_some_and(|sent| now >= sent + self.config.feedback / 2)
+                && notice.due > now
             {
                 side.set_due(target, now);
             }
@@ -131,12 +133,12 @@ impl Teller {
     /// The peer has restarted without any state.
     pub fn restarted(&mut self, now: Time, peer: PeerId) {
         let Some(side) = self.sides.get_mut(&peer) else { return };
-        let all: Vec<Target> = side.told.keys().copied().collect();
+        let all: Vec<Target> = side.notices.keys().copied().collect();
         for target in all {
-            let told = &side.told[&target];
-            if told.causes == 0 {
+            let notice = &side.notices[&target];
+            if notice.causes == 0 {
                 side.forget(target);
-            } else if told.due != Time::MAX {
+            } else if notice.due != Time::MAX {
                 side.set_due(target, now);
             }
         }
@@ -162,7 +164,7 @@ impl Teller {
             .map(|(_, target)| *target)
             .collect();
         let mut records: Vec<Record> =
-            due.into_iter().map(|target| side.say(now, target, &self.config)).collect();
+            due.into_iter().map(|target| side.next_record(now, target, &self.config)).collect();
         records.sort_by_key(|record| record.word == Word::Resume);
         records
     }
@@ -175,7 +177,7 @@ impl Teller {
     }
     /// Targets of `peer` that something is known of.
     pub fn len(&self, peer: PeerId) -> usize {
-        self.sides.get(&peer).map_or(0, |side| side.told.len())
+        self.sides.get(&peer).map_or(0, |side| side.notices.len())
     }
 }
 
@@ -183,70 +185,72 @@ impl Side {
     /// Whether this cause is new to the target.
     fn pause(&mut self, now: Time, target: Target, cause: u8, queued: u64) -> bool {
         let queued = u32::try_from(queued).unwrap_or(u32::MAX);
-        if let Some(told) = self.told.get_mut(&target).filter(|told| told.causes != 0) {
-            told.queued = queued;
-            let is_new = told.causes & cause == 0;
-            told.causes |= cause;
+        if let Some(notice) = self.notices.get_mut(&target).filter(|notice| notice.causes != 0) {
+            notice.queued = queued;
+            let is_new = notice.causes & cause == 0;
+            notice.causes |= cause;
             return is_new;
         }
         self.seq += 1;
-        let said = self.told.get(&target).and_then(|told| told.said);
-        if let Some(old) = self.told.get(&target) {
+        let sent = self.notices.get(&target).and_then(|notice| notice.sent);
+        if let Some(old) = self.notices.get(&target) {
             self.due.remove(&(old.due, target));
         }
-        let told = Told {
+        let notice = Notice {
             seq: self.seq,
             causes: cause,
             queued,
-            said,
+            sent,
             is_announced: false,
             due: now,
             again: true,
         };
-        self.told.insert(target, told);
+        self.notices.insert(target, notice);
         self.due.insert((now, target));
         true
     }
     /// Whether the target had this cause to pause.
     fn resume(&mut self, now: Time, target: Target, cause: u8, half: Time) -> bool {
-        let Some(told) = self.told.get_mut(&target).filter(|told| told.causes & cause != 0) else {
+        let Some(notice) =
+            self.notices.get_mut(&target).filter(|notice| notice.causes & cause != 0)
+        else {
             return false;
         };
-        told.causes &= !cause;
-        if told.causes != 0 {
+        notice.causes &= !cause;
+        if notice.causes != 0 {
             return true;
         }
-        let Some(said) = told.said else {
+        let Some(sent) = notice.sent else {
             // Nobody was notified, so there is nothing to take back.
             self.forget(target);
             return true;
         };
         self.seq += 1;
-        (told.seq, told.is_announced, told.queued) = (self.seq, false, 0);
-        self.set_due(target, now.max(said + half));
+        (notice.seq, notice.is_announced, notice.queued) = (self.seq, false, 0);
+        self.set_due(target, now.max(sent + half));
         true
     }
     fn is_paused(&self, target: &Target, cause: u8) -> bool {
-        self.told.get(target).is_some_and(|told| told.causes & cause != 0)
+        self.notices.get(target).is_some_and(|notice| notice.causes & cause != 0)
     }
     fn set_due(&mut self, target: Target, due: Time) {
-        if let Some(told) = self.told.get_mut(&target) {
-            self.due.remove(&(told.due, target));
+        if let Some(notice) = self.notices.get_mut(&target) {
+            self.due.remove(&(notice.due, target));
             self.due.insert((due, target));
-            told.due = due;
+            notice.due = due;
         }
     }
     fn forget(&mut self, target: Target) {
-        if let Some(told) = self.told.remove(&target) {
-            self.due.remove(&(told.due, target));
+        if let Some(notice) = self.notices.remove(&target) {
+            self.due.remove(&(notice.due, target));
         }
     }
     /// An application speaks for its flows.
     fn cover(&mut self, application: Target) {
         let covered: Vec<Target> = self
-            .told
+            .notices
             .iter()
-            .filter(|(target, told)| told.causes != 0 && target.is_flow_of(&application))
+            .filter(|(target, notice)| notice.causes != 0 && target.is_flow_of(&application))
             .map(|(t, _)| *t)
             .collect();
         covered.into_iter().for_each(|target| self.set_due(target, Time::MAX));
@@ -254,26 +258,28 @@ impl Side {
     /// The flows that an application spoke for speak for themselves.
     fn uncover(&mut self, now: Time, application: Target) {
         let covered: Vec<Target> = self
-            .told
+            .notices
             .iter()
-            .filter(|(target, told)| told.due == Time::MAX && target.is_flow_of(&application))
+            .filter(|(target, notice)| notice.due == Time::MAX && target.is_flow_of(&application))
             .map(|(t, _)| *t)
             .collect();
         covered.into_iter().for_each(|target| self.set_due(target, now));
     }
-    fn say(&mut self, now: Time, target: Target, config: &Config) -> Record {
-        let Some(told) = self.told.get_mut(&target) else { unreachable!("what is due is known") };
-        let word = match (told.causes != 0, told.is_announced) {
+    fn next_record(&mut self, now: Time, target: Target, config: &Config) -> Record {
+        let Some(notice) = self.notices.get_mut(&target) else {
+            unreachable!("what is due is known")
+        };
+        let word = match (notice.causes != 0, notice.is_announced) {
             (false, _) => Word::Resume,
             (true, false) => Word::Pause,
             (true, true) => Word::Refresh,
         };
         let ttl = u32::try_from(config.ttl.as_ps() / Time::from_us(1).as_ps()).unwrap_or(u32::MAX);
-        let record = Record { word, target, seq: told.seq, queued: told.queued, rate: 0, ttl };
-        (told.said, told.is_announced) = (Some(now), true);
-        if told.causes != 0 {
+        let record = Record { word, target, seq: notice.seq, queued: notice.queued, rate: 0, ttl };
+        (notice.sent, notice.is_announced) = (Some(now), true);
+        if notice.causes != 0 {
             self.set_due(target, now + config.ttl / 4);
-        } else if std::mem::replace(&mut told.again, false) {
+        } else if std::mem::replace(&mut notice.again, false) {
             self.set_due(target, now + config.feedback);
         } else {
             self.forget(target);
