@@ -49,7 +49,6 @@ impl Tally {
         self.packets -= other.packets;
         self.bytes -= other.bytes;
     }
-    /// All of another tally.
     pub fn merge(&mut self, other: Tally) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -73,7 +72,6 @@ pub struct Audit {
     pub in_flight: Tally,
     /// Packets that have crossed any link: packet-hops.
     pub hops: u64,
-    /// Events served.
     pub events: u64,
     /// Packets in a pool that are in no link, no queue and no host's hands, at the end. Must be
     /// zero.
@@ -81,7 +79,6 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Counts a drop.
     pub fn drop(&mut self, packet: &Packet, reason: DropReason) {
         self.dropped[reason as usize].add(packet.size);
         self.dropped_as[dropped_as(packet)] += 1;
@@ -95,7 +92,6 @@ impl Audit {
         self.dropped_as[dropped_as(first)] += packets.packets;
     }
 
-    /// All drops.
     pub fn dropped_total(&self) -> Tally {
         self.dropped.iter().fold(Tally::default(), |mut sum, t| {
             sum.merge(*t);
@@ -103,7 +99,6 @@ impl Audit {
         })
     }
 
-    /// Adds another partition's counts.
     pub fn merge(&mut self, other: &Audit) {
         self.injected.merge(other.injected);
         self.delivered.merge(other.delivered);

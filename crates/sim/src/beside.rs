@@ -82,7 +82,6 @@ impl Model {
     }
 }
 
-/// A run of modelled hosts.
 pub struct Beside<'a, O: Observer> {
     director: Director<'a, O>,
     partition: Partition,
@@ -142,13 +141,11 @@ impl<O: Observer> Beside<'_, O> {
         });
     }
 
-    /// Whether every flow is over.
     pub fn is_complete(&mut self) -> bool {
         let Beside { director, partition, mail, .. } = self;
         mail[0].is_empty() && director.is_complete(&[partition])
     }
 
-    /// Where the run stands.
     pub fn standing(&mut self) -> Standing {
         self.director.standing(&[&mut self.partition])
     }
@@ -161,7 +158,6 @@ impl<O: Observer> Beside<'_, O> {
         self.director.hand_over(&mut [&mut self.partition])
     }
 
-    /// Whoever takes the records.
     pub fn observer(&mut self) -> &mut O {
         self.director.observer
     }

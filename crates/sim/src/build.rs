@@ -49,7 +49,6 @@ pub fn build(plan: &Plan, partitions: usize) -> (Arc<Shared>, Vec<Partition>) {
     build_as(plan, Layout::new(&plan.topology, partitions, plan.engine.one_partition))
 }
 
-/// The same in this layout.
 pub fn build_as(plan: &Plan, layout: Layout) -> (Arc<Shared>, Vec<Partition>) {
     let shared = Arc::new(Shared::new(plan, layout));
     let cables = Cables::new(&shared);

@@ -21,7 +21,6 @@ pub struct Places {
     pub inbound: Vec<u32>,
     /// By out-link: the cell of its sender.
     pub outlinks: Vec<u32>,
-    /// By host.
     pub hosts: Vec<u32>,
 }
 
@@ -47,12 +46,10 @@ impl Cells {
         Cells { queues, due, here: NOWHERE, present, places: Places::default() }
     }
 
-    /// How many.
     pub fn count(&self) -> u32 {
         self.queues.len() as u32
     }
 
-    /// The one that is served.
     #[inline]
     pub fn here(&self) -> u32 {
         self.here

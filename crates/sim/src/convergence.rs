@@ -14,10 +14,8 @@ use millpond_scenario::plan::{FailurePlan, Plan};
 use millpond_scenario::topology::Detours;
 use std::collections::BTreeSet;
 
-/// A change of routes.
 #[derive(Debug)]
 pub struct Epoch {
-    /// When.
     pub from: Time,
     /// The switches whose routes are others than before, with what then differs from the topology's
     /// own.

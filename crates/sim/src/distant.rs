@@ -34,7 +34,6 @@ impl Hasher for EventHasher {
 
 type Span = HashSet<Event, BuildHasherDefault<EventHasher>>;
 
-/// The events beyond a horizon.
 #[derive(Default)]
 pub struct Distant {
     /// By number, counted from time zero; none is empty.

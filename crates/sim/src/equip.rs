@@ -154,7 +154,6 @@ fn side(plan: &Plan, own: &[(u16, &LimitPlan)], ingress: bool) -> SideConfig {
     side
 }
 
-/// Whether switches pause their neighbours.
 pub(crate) fn pauses(plan: &Plan) -> bool {
     Pause::new(&plan.switch.pause).is_active()
 }

@@ -28,7 +28,6 @@ use millpond_core::{Color, PacketId, Packets, Time};
 use millpond_results::{PacketRecord, PauseRecord};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Where a directed link ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     /// In this partition: index in [`Fabric::inbound`].
@@ -46,7 +45,6 @@ pub enum Target {
 pub struct OutLink {
     /// Propagation (and the stack's delay, where an end is a host).
     pub delay: Time,
-    /// Where it ends.
     pub target: Target,
 }
 
@@ -57,7 +55,6 @@ pub struct Watched {
     pub plain: u32,
     /// Its rate, to compute when a transmission began.
     pub rate: LinkRate,
-    /// Propagation alone.
     pub delay: Time,
     /// When it is down or loses packets.
     pub outages: Outages,
@@ -68,7 +65,6 @@ pub struct Watched {
 /// A capture's part in one directed link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkTap {
-    /// Its number.
     pub tap: u16,
     /// Whether packets leave there, or arrive.
     pub outgoing: bool,
@@ -77,7 +73,6 @@ pub struct LinkTap {
 /// The node at a link's receiving end, by its number in this partition.
 #[derive(Clone, Copy, Debug)]
 pub enum Receiver {
-    /// A host.
     Host(u32),
     /// A switch, and the port there.
     Switch(u32, u16),
@@ -89,7 +84,6 @@ pub enum Receiver {
 #[derive(Debug)]
 #[repr(align(32))]
 pub struct Inbound {
-    /// The receiver.
     pub to: Receiver,
     /// The receiver's cell.
     cell: u32,
@@ -110,11 +104,9 @@ impl Inbound {
 
 /// One partition's links, packets and events.
 pub struct Fabric {
-    /// This partition's number.
     pub partition: u16,
     /// Packets.
     pub packets: Packets,
-    /// Events.
     pub events: Cells,
     /// Links that end here, in the order of their global numbers.
     pub inbound: Vec<Inbound>,
@@ -135,7 +127,6 @@ pub struct Fabric {
     pub failing: Vec<Receiver>,
     /// Packets captured and not yet handed over.
     pub captured: Vec<PacketRecord>,
-    /// The same of PAUSE frames.
     pub captured_pauses: Vec<PauseRecord>,
     /// Packets and bytes injected, delivered and dropped.
     pub audit: Audit,
@@ -381,7 +372,6 @@ impl Fabric {
 
 /// The links of one node as its ports see them.
 pub struct Ports<'a> {
-    /// Everything.
     pub fabric: &'a mut Fabric,
     /// The node's first out-link; its port p is the p-th after it.
     pub first: u32,

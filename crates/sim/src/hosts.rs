@@ -75,7 +75,6 @@ use wire::{Departed, at_host};
 pub struct Host {
     /// Its NIC's address in the whole network: of a host's first NIC, the host's number.
     pub id: HostId,
-    /// Its NIC's out-link.
     pub out: u32,
     /// The stages between its endpoints and the link.
     pub node: host::Host,
@@ -99,7 +98,6 @@ pub struct Sending {
     timer: Timer,
     first_sent: Option<Time>,
     delivered: Option<Delivered>,
-    /// Its stages at its host.
     egress: Option<Box<Egress>>,
     /// Its pairs of NICs, where it takes several.
     paths: Option<Box<NicPaths>>,
@@ -137,7 +135,6 @@ pub struct Receiving {
     any: bool,
     /// The accepting end's first sample of the round-trip time.
     handshake: Handshake,
-    /// Its stages at its host.
     pub(crate) ingress: Option<Box<Ingress>>,
     /// Its pairs of NICs, where it takes several.
     paths: Option<Box<NicPaths>>,
@@ -152,29 +149,23 @@ struct Pending {
 /// The counts of a partition's hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostCounters {
-    /// Flows started.
     pub started: u64,
-    /// Flows over.
     pub completed: u64,
     /// Flows started and not over; the sum over all partitions is what is under way (one
     /// partition's may be negative).
     pub active: i64,
-    /// Segments sent again.
     pub retransmitted: u64,
-    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Data packets that arrived before an earlier one, which was late or lost.
     pub out_of_order: u64,
     /// Application bytes delivered in the measured time.
     pub measured_bytes: u64,
-    /// The counts of TLT's marks.
     pub marking: MarkingCounters,
     /// How long flows were held by other hosts' virtual switches, summed over them.
     pub held: Time,
 }
 
 impl HostCounters {
-    /// Adds another partition's.
     pub fn merge(&mut self, other: &HostCounters) {
         self.started += other.started;
         self.completed += other.completed;
@@ -188,11 +179,9 @@ impl HostCounters {
     }
 }
 
-/// All hosts of a partition.
 pub struct Hosts {
     /// The state that all partitions share.
     pub shared: Arc<Shared>,
-    /// By number in this partition.
     pub hosts: Vec<Host>,
     pub(crate) senders: Slab<Sending>,
     pub(crate) receivers: Slab<Receiving>,
@@ -200,7 +189,6 @@ pub struct Hosts {
     pub(crate) messages: Vec<Messages>,
     /// By kind: packets that ends have sent beside their data.
     beside: [u64; Kind::ALL.len()],
-    /// Messages given up.
     aborted: u64,
     /// By host here, where receivers give credit; empty otherwise.
     pub(crate) pacers: Vec<Pacer>,
@@ -211,16 +199,13 @@ pub struct Hosts {
     answers: BTreeMap<FlowId, Answer>,
     /// By shuffle (source index) and host here: how many of its flows have started.
     shuffled: BTreeMap<(u16, u32), u32>,
-    /// Flows that wait for others.
     pub waiting: Waiting,
-    /// Ranks of jobs.
     pub ranks: Ranks,
     /// Flows that are over, with the time at which they were.
     pub flow_records: Vec<(Time, FlowRecord)>,
     /// By flow that is open at the end: packets that its receiver got out of order, and changes of
     /// path.
     pub open_counts: Vec<(FlowId, u32, u32)>,
-    /// Queries that are over.
     pub query_records: Vec<(Time, QueryRecord)>,
     /// Probes answered in the measured time: (when, the answers' flow, round-trip time).
     pub rtts: Vec<(Time, FlowId, Time)>,
@@ -231,7 +216,6 @@ pub struct Hosts {
     pub pairs: BTreeMap<(HostId, HostId), u64>,
     /// By class: bytes that connections delivered which are gone; empty unless goodput is sampled.
     gone: Vec<u64>,
-    /// Counters.
     pub counters: HostCounters,
     /// Segments whose last packets have just got their departure times; empty between events.
     pub(crate) departed: Vec<Departed>,
@@ -253,7 +237,6 @@ fn of_subflow(hash: u32, mapping: Option<Mapping>) -> u32 {
 }
 
 impl Hosts {
-    /// Hosts without connections.
     pub fn new(shared: Arc<Shared>, hosts: Vec<Host>) -> Hosts {
         Hosts {
             gone: vec![

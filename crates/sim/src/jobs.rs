@@ -14,13 +14,11 @@ use std::collections::BTreeMap;
 /// The rounds that not all ranks have ended.
 #[derive(Debug, Default)]
 pub struct RoundsOfJobs {
-    /// By class and round.
     open: BTreeMap<(u16, u32), Parts>,
     /// By class: the time of a round without contention.
     closed_forms: BTreeMap<u16, Time>,
 }
 
-/// The parts that have ended.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     count: u32,

@@ -24,9 +24,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 struct Epoch {
     from: Time,
-    /// By leaf.
     classes: Vec<u32>,
-    /// How many classes there are.
     count: u32,
     /// By pair of classes: which list.
     of_classes: Vec<u32>,
@@ -37,11 +35,9 @@ struct Epoch {
 pub struct LabelPlan {
     /// The rule that opens a flowcell, and the order of labels.
     pub rule: Rule,
-    /// Whether switches follow labels.
     pub is_followed: bool,
     /// Of the run, for flows' keys.
     pub seed: u64,
-    /// By host.
     leaf_of: Vec<u16>,
     /// In the order of time; the first from the beginning.
     epochs: Vec<Epoch>,
@@ -61,7 +57,6 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Of a plan.
     pub fn new(plan: &Plan) -> Controller {
         let (network, links) = network(&plan.topology);
         let trees = match plan.edge.load_balancing {
@@ -88,7 +83,6 @@ fn network(topology: &Topology) -> (Network, Vec<u32>) {
     )
 }
 
-/// By switch: its entries.
 pub fn entries(plan: &Plan) -> Vec<Entries> {
     if plan.switch.path.kind() != "labels" {
         return Vec::new();

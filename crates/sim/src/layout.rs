@@ -31,15 +31,12 @@ pub fn partitions(threads: usize) -> usize {
 /// The partition and the cell of each node.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// How many partitions.
     pub partitions: usize,
     /// By NIC's address: (partition, number there).
     pub hosts: Vec<(u16, u32)>,
-    /// By switch: (partition, number there).
     pub switches: Vec<(u16, u32)>,
     /// By switch: its cell's number in its partition. A host's is that of its leaves.
     pub cells: Vec<u32>,
-    /// The length of a window.
     pub window: Time,
 }
 
@@ -188,7 +185,6 @@ fn first(joined: &mut [u32], mut of: u32) -> u32 {
     of
 }
 
-/// Makes one set of two.
 fn join(joined: &mut [u32], a: u32, b: u32) {
     let (a, b) = (first(joined, a), first(joined, b));
     joined[a.max(b) as usize] = a.min(b);

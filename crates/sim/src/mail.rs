@@ -35,7 +35,6 @@ pub struct Mail {
     pub records: Vec<Record>,
     /// Pause frames: arrival, inbound link, frame.
     pub pauses: Vec<(Time, u32, PauseFrame)>,
-    /// Notes.
     pub notes: Vec<Note>,
 }
 
@@ -50,7 +49,6 @@ pub struct Crossings {
 }
 
 impl Crossings {
-    /// One more.
     #[inline]
     pub fn push(&mut self, crossing: Crossing) {
         match self.pages.last_mut() {
@@ -89,7 +87,6 @@ impl Mail {
 /// The purpose of a connection: what its ends do when bytes have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// One flow, one way.
     OneWay,
     /// One flow of a shuffle: the sender starts its next when this one is done.
     Shuffle,
@@ -98,7 +95,6 @@ pub enum Role {
         /// Bytes to answer with.
         response: u64,
     },
-    /// The answer to a request.
     Response,
     /// The requests of a persistent connection: its receiver answers each on the next flow id.
     RpcRequests,
@@ -135,7 +131,6 @@ impl Role {
 /// A connection as its receiving end learns of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Its id.
     pub flow: FlowId,
     /// Sending host; once it is open, the address of the NIC there.
     pub src: HostId,
@@ -145,9 +140,7 @@ pub struct Opening {
     pub sender_slot: u32,
     /// Bytes of the flow, or of each message on a persistent connection.
     pub bytes: u64,
-    /// Its purpose.
     pub role: Role,
-    /// Its class.
     pub class: u16,
     /// The query that it belongs to.
     pub query: Option<u32>,
@@ -176,7 +169,6 @@ impl Opening {
 pub struct Posted {
     /// Where it ends in the connection's bytes.
     pub ends: u64,
-    /// When its rank sent it.
     pub at: Time,
     /// The message as the receiving rank sees it.
     pub message: Message,
@@ -186,15 +178,9 @@ pub struct Posted {
 #[derive(Clone, Copy, Debug)]
 pub enum Note {
     /// To the receiver, before the first packet.
-    Open {
-        /// The connection.
-        opening: Opening,
-        /// When the sender opened it.
-        at: Time,
-    },
+    Open { opening: Opening, at: Time },
     /// To the sender, before the acknowledgement of the last byte.
     Delivered {
-        /// Which connection.
         flow: FlowId,
         /// When the last byte was delivered in order.
         at: Time,
@@ -204,12 +190,7 @@ pub enum Note {
         path_changes: u32,
     },
     /// To the receiver, before the first packet of a message of a job.
-    Posted {
-        /// The connection.
-        flow: FlowId,
-        /// The message.
-        message: Posted,
-    },
+    Posted { flow: FlowId, message: Posted },
     /// To the sender's host: the send of a job's program is matched.
     Matched {
         /// The rank's number among those of all jobs.
@@ -223,7 +204,6 @@ pub enum Note {
     Release(FlowId),
     /// To the host where a flow or barrier waits: one of those that it waits for is delivered.
     News {
-        /// Which waits.
         node: NodeId,
         /// When it can go on, as far as this one is concerned.
         at: Time,

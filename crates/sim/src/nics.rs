@@ -22,14 +22,11 @@ pub type Pair = (u32, u32);
 /// The end of a connection that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Its host sends the data.
     Sender,
-    /// Its host receives it.
     Receiver,
 }
 
 impl Asks {
-    /// The other end.
     pub fn other(self) -> Asks {
         if self == Asks::Sender { Asks::Receiver } else { Asks::Sender }
     }
@@ -157,7 +154,6 @@ impl Nics {
     }
 }
 
-/// The hash of a connection.
 fn hash(plan: &Plan, src: HostId, dst: HostId, flow: FlowId) -> u64 {
     mix64(
         mix64(mix64(plan.seed) ^ hash_name("nics"))

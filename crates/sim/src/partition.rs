@@ -13,17 +13,12 @@ use millpond_core::{PacketId, Time};
 use millpond_scenario::traffic::{Arrival, Query};
 use std::collections::VecDeque;
 
-/// A partition.
 pub struct Partition {
     /// Links, packets, events.
     pub fabric: Fabric,
-    /// Switches.
     pub switches: Vec<SwitchNode>,
-    /// Hosts.
     pub hosts: Hosts,
-    /// Their samplers.
     pub samplers: Samplers,
-    /// The sender on an out-link.
     pub owners: Vec<Receiver>,
     /// By cell: open-loop flows to come, in their order; the first one's start is an event.
     starts: Vec<VecDeque<Arrival>>,
@@ -31,7 +26,6 @@ pub struct Partition {
     loops: Vec<(Time, u16, u32)>,
     /// The notes being read; empty between edges.
     notes: Vec<Note>,
-    /// Switches write some telemetry late.
     completes_telemetry: bool,
     now: Time,
     /// When the last event was served.
@@ -39,7 +33,6 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// With nothing under way.
     pub fn new(
         fabric: Fabric,
         switches: Vec<SwitchNode>,
@@ -68,7 +61,6 @@ impl Partition {
         partition
     }
 
-    /// A flow will start here.
     pub fn schedule(&mut self, arrival: Arrival) {
         let cell = self.fabric.events.of_host(self.hosts.shared.local_host(arrival.src));
         let starts = &mut self.starts[cell as usize];

@@ -56,13 +56,10 @@ const PACKETS_A_PART: u128 = 50_000;
 /// Where a run stands at the end of a window or of a part of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standing {
-    /// Virtual time.
     pub simulated: Time,
     /// Packet-hops.
     pub hops: u64,
-    /// Flows started.
     pub started: u64,
-    /// Flows over.
     pub completed: u64,
 }
 
@@ -151,13 +148,11 @@ pub trait Observer: Send {
 /// How a run ended, and what was counted.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Where virtual time ended.
     pub simulated: Time,
     /// Ended by the observer before its time.
     pub interrupted: bool,
     /// Packets: injected, delivered, dropped, in flight.
     pub audit: Audit,
-    /// Flows and transports.
     pub hosts: HostCounters,
     /// Packets marked, by switches and NICs.
     pub marked: u64,
@@ -314,9 +309,7 @@ struct Stage {
     end: AtomicU64,
     /// The next window is not worth sharing.
     alone: AtomicBool,
-    /// There is no next window.
     over: AtomicBool,
-    /// A thread has panicked.
     failed: AtomicBool,
 }
 
@@ -480,7 +473,6 @@ mod tests {
     struct Seen {
         flows: Vec<FlowRecord>,
         looks: u64,
-        /// End at this look.
         enough: Option<u64>,
         last: Time,
     }

@@ -23,9 +23,7 @@ use millpond_scenario::plan::{CapturePlan, ConnectionCapture, QueueCapture};
 use millpond_scenario::topology::End;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When samples are due.
 pub struct Clock {
-    /// From one to the next.
     period: Time,
     /// The next one; `Time::MAX`: never.
     due: Time,
@@ -62,7 +60,6 @@ impl Clock {
     }
 }
 
-/// All samplers of a partition.
 pub struct Samplers {
     queues: QueueSampler,
     /// The fullest sample of each port, if the plan asks for contents.
@@ -143,7 +140,6 @@ impl Samplers {
         }
     }
 
-    /// How many rows wait.
     pub fn waiting(&self) -> usize {
         self.queues.records.len()
             + self.connections.as_ref().map_or(0, |sampler| sampler.records.len())
@@ -160,7 +156,6 @@ impl Samplers {
 /// The fullest sample of a port, of several the first.
 #[derive(Clone, Debug)]
 pub struct Peak {
-    /// The sample.
     pub sample: QueueRecord,
     /// Its bytes by flow and direction, the most first.
     pub flows: Vec<FlowShare>,
@@ -212,7 +207,6 @@ pub struct QueueSampler {
     /// By port of all switches here, then by sampled NIC: whether it held anything at the last
     /// sample.
     held: Vec<bool>,
-    /// The findings.
     records: Vec<QueueRecord>,
 }
 
@@ -326,13 +320,11 @@ impl Chosen {
         &self.flows
     }
 
-    /// All that were ever chosen.
     pub fn flows(self) -> BTreeSet<FlowId> {
         self.flows
     }
 }
 
-/// Samples of connections.
 struct ConnectionSampler {
     clock: Clock,
     chosen: Chosen,
@@ -360,7 +352,6 @@ pub struct ConnectionFilter {
 }
 
 impl ConnectionFilter {
-    /// As the plan asks.
     pub fn new(plan: &CapturePlan) -> ConnectionFilter {
         ConnectionFilter {
             max: plan.connections.as_ref().map_or(0, |c| c.max),

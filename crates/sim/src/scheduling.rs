@@ -45,7 +45,6 @@ impl Rounds {
         })
     }
 
-    /// Reports what they have done.
     pub fn report_counters(&self, plan: &Plan, counters: &mut Counters) {
         self.scheduler.counts.report(counters.of(plan.edge.load_balancing.kind()));
     }

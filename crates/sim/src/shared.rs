@@ -31,11 +31,8 @@ pub struct Probe {
 
 /// The plan, and what follows from it for every host.
 pub struct Shared {
-    /// The plan.
     pub plan: Plan,
-    /// The partition of each node.
     pub layout: Layout,
-    /// The transport's parameters, resolved.
     pub transport: Config,
     /// Whether connections begin with a handshake, of those families that have one.
     pub handshake: bool,
@@ -87,7 +84,6 @@ fn is_timed(plan: &Plan) -> bool {
 }
 
 impl Shared {
-    /// Of a plan.
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
         let transport = Config::new(plan);
         let mss = transport.tcp.mss;
@@ -122,7 +118,6 @@ impl Shared {
         }
     }
 
-    /// How segments are cut.
     #[inline]
     pub fn cut(&self) -> Cut {
         Cut { mss: self.mss, header: self.header, headers: HEADERS }
@@ -157,7 +152,6 @@ impl Shared {
         self.plan.traffic.thinking[class as usize].draw(self.plan.seed, answer)
     }
 
-    /// The job of a class.
     pub fn job(&self, class: u16) -> Option<&Arc<JobPlan>> {
         match &self.plan.traffic.sources.get(usize::from(class))?.kind {
             SourceKind::Job(job) => Some(job),

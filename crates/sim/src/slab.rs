@@ -50,7 +50,6 @@ impl<T> Slab<T> {
         slot
     }
 
-    /// Ends a connection.
     pub fn remove(&mut self, slot: u32) -> Option<T> {
         let (flow, value) = self.slots[slot as usize].take()?;
         self.by_flow.remove(&flow);
@@ -67,7 +66,6 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The same without changing it.
     #[inline]
     pub fn find(&self, slot: u32, flow: FlowId) -> Option<&T> {
         match self.slots.get(slot as usize) {
@@ -76,7 +74,6 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Where a flow is.
     pub fn slot_of(&self, flow: FlowId) -> Option<u32> {
         self.by_flow.get(&flow).copied()
     }
@@ -87,7 +84,6 @@ impl<T> Slab<T> {
         &mut self.slots[slot as usize].as_mut().expect("the caller holds an open slot").1
     }
 
-    /// The same without changing it.
     pub fn look(&self, slot: u32) -> &T {
         &self.slots[slot as usize].as_ref().expect("the caller holds an open slot").1
     }
@@ -97,14 +93,12 @@ impl<T> Slab<T> {
         self.slots.iter().flatten().map(|(flow, value)| (*flow, value))
     }
 
-    /// Ends all, by slot.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.by_flow.clear();
         self.free.clear();
         self.slots.drain(..).flatten().map(|(_, value)| value)
     }
 
-    /// How many are open.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

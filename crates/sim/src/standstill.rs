@@ -46,22 +46,17 @@ pub struct Deadlock {
 /// Open flows whose hosts no working link joins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// How many.
     pub flows: u64,
     /// Their hosts that are apart from most others, in ascending order.
     pub hosts: Vec<HostId>,
 }
 
-/// Open flows that cannot end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standstill {
-    /// When it was found.
     pub at: Time,
     /// The run ended for it, since no open flow can end.
     pub is_end: bool,
-    /// Flows that are open.
     pub open: u64,
-    /// Those whose hosts are apart.
     pub cut: Cut,
     /// Stops that wait for each other.
     pub deadlock: Option<Deadlock>,
@@ -78,7 +73,6 @@ pub struct Silence {
     pub waiting: u64,
     /// Flows that timed out in vain, each at least so often.
     pub timed_out: u64,
-    /// Timeouts of each of those.
     pub rounds: u32,
     /// Flows whose timers are not timeouts, or are too far off.
     pub others: u64,

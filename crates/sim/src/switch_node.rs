@@ -4,9 +4,7 @@ use millpond_core::switch::Switch;
 
 /// A switch, and where its ports' out-links begin.
 pub struct SwitchNode {
-    /// The node.
     pub switch: Switch,
-    /// Its first out-link.
     pub first: u32,
     /// Its number in the whole network.
     pub index: u32,

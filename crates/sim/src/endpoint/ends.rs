@@ -7,7 +7,6 @@ use super::{AckIn, AckOut, Arrived, Beside, Counters, DataIn, Incoming, Outgoing
 use millpond_core::packet::{Body, Kind, Packet};
 use millpond_core::{Mapping, Time};
 
-/// A connection's sending end.
 pub trait Endpoint {
     /// The configuration that the connections of its family share.
     type Config: ?Sized;
@@ -86,7 +85,6 @@ pub trait Endpoint {
     fn srtt(&self) -> Time {
         Time::ZERO
     }
-    /// The retransmission timeout now.
     fn rto(&self) -> Time {
         Time::ZERO
     }
@@ -94,9 +92,7 @@ pub trait Endpoint {
     fn aborted(&self) -> u32 {
         0
     }
-    /// Its counts.
     fn counters(&self) -> Counters;
-    /// Its state, seen from outside.
     fn standing(&self, cfg: &Self::Config) -> Standing;
 }
 
@@ -151,18 +147,15 @@ pub trait Marked: Endpoint {
     fn forced(&self, _seq: u64, _len: u32, _: &Self::Config) -> Option<Outgoing> {
         None
     }
-    /// A forced segment has left.
     fn forced_out(&mut self) {}
     /// The next segment's place was taken by one of `len` bytes.
     fn displaced(&mut self, _len: u32) {}
 }
 
-/// A connection's receiving end.
 pub trait Receives {
     /// The configuration that the connections of its family share.
     type Config: ?Sized;
 
-    /// Data of a sequence arrives.
     fn on_data(&mut self, _now: Time, _: DataIn, _: &Self::Config) -> Arrived {
         Arrived::so_far(self.expected(None))
     }

@@ -12,14 +12,12 @@ pub struct Outgoing {
     pub seq: u64,
     /// Payload bytes; 0 for a SYN.
     pub len: u32,
-    /// Opens the connection.
     pub syn: bool,
     /// Was sent before (a SYN, too).
     pub retransmission: bool,
     /// The window has been reduced; of a segment that is cut, the first packet carries the flag
     /// (RFC 3168 §6.1.2).
     pub cwr: bool,
-    /// ECN field.
     pub ecn: Ecn,
     /// Of a subflow's segment: which, and where its first byte belongs in the stream.
     pub mapping: Option<Mapping>,
@@ -44,13 +42,11 @@ impl Outgoing {
 
 /// A packet without payload that an end sends beside its data, at once.
 pub struct Beside {
-    /// Its kind and its fields.
     pub body: Body,
     /// When it was handed down, or what it echoes.
     pub stamp: Time,
     /// Its entropy value, where it has one of its own.
     pub value: Option<u16>,
-    /// Its flags.
     pub flags: u16,
     /// The report that an acknowledgement has.
     pub selective: Option<Selective>,
@@ -69,7 +65,6 @@ pub struct Incoming<'a> {
     pub packet: &'a Packet,
     /// The packets, for what is attached to it.
     pub packets: &'a Packets,
-    /// The acknowledgement in it.
     pub ack: AckIn<'a>,
     /// Whether its flow is held and its timer stands still.
     pub is_frozen: bool,
@@ -80,7 +75,6 @@ pub struct Incoming<'a> {
 pub struct AckIn<'a> {
     /// The next byte that the receiver expects.
     pub ack: u64,
-    /// ECN echo.
     pub ece: bool,
     /// The data that it holds beyond; `None` where it holds nothing.
     pub sack: Option<&'a Sack>,
@@ -99,7 +93,6 @@ pub struct AckOut {
     pub kind: Kind,
     /// The next byte expected.
     pub ack: u64,
-    /// ECN echo.
     pub ece: bool,
     /// The data that is held beyond; a count of 0 means nothing.
     pub sack: Sack,
@@ -115,11 +108,9 @@ pub struct DataIn {
     pub seq: u64,
     /// Payload bytes.
     pub len: u32,
-    /// Whether it was marked.
     pub ce: bool,
     /// Whether the sender has reduced its window.
     pub cwr: bool,
-    /// When it was handed down.
     pub stamp: Time,
     /// Whether it asks for an acknowledgement, where that is to be asked for.
     pub asks: bool,
@@ -146,10 +137,8 @@ impl Arrived {
     }
 }
 
-/// A sender's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Segments sent again, SYNs included.
     pub retransmitted: u32,
     /// Expiries of the retransmission timer, those of SYNs included.
     pub timeouts: u32,

@@ -49,16 +49,13 @@ use millpond_scenario::plan::Plan;
 pub enum Form {
     /// Of a byte stream, and nothing beside.
     Stream,
-    /// Of a queue pair.
     Rdma(rdma::Request),
-    /// Of a message.
     Homa(homa::Piece),
     /// Of packets in any order.
     Uet(uet::Piece),
 }
 
 impl Form {
-    /// Whether it is TCP's.
     #[inline(always)]
     pub fn is_stream(&self) -> bool {
         matches!(self, Form::Stream)
@@ -91,28 +88,19 @@ impl Form {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)]
 pub enum Sender {
-    /// TCP's.
     Tcp(tcp::Sender),
-    /// MPTCP's.
     Mptcp(Box<mptcp::Sender>),
-    /// A queue pair's.
     Rdma(Box<rdma::Sender>),
-    /// Of messages.
     Homa(Box<homa::Sender>),
     /// Of packets in any order.
     Uet(Box<uet::Sender>),
 }
 
-/// A connection's receiving end.
 #[derive(Clone, Debug)]
 pub enum Receiver {
-    /// TCP's.
     Tcp(tcp::Receiver),
-    /// MPTCP's.
     Mptcp(Box<mptcp::Receiver>),
-    /// A queue pair's.
     Rdma(Box<rdma::Receiver>),
-    /// Of messages.
     Homa(Box<homa::Receiver>),
     /// Of packets in any order.
     Uet(Box<uet::Receiver>),
@@ -123,13 +111,9 @@ pub enum Receiver {
 pub struct Config {
     /// TCP's transports: the first, which has the others.
     pub tcp: tcp::Config,
-    /// MPTCP's.
     pub mptcp: Vec<mptcp::Config>,
-    /// Queue pairs'.
     pub rdma: Vec<rdma::Config>,
-    /// Homa's.
     pub homa: Vec<homa::Config>,
-    /// Ultra Ethernet's.
     pub uet: Vec<uet::Config>,
     /// By the run's number of a transport: whose it is, and its number there.
     which: Vec<Which>,

@@ -8,7 +8,6 @@
 
 use super::*;
 
-/// A response to come.
 pub(super) struct Answer {
     response: Opening,
     rtt: Option<Time>,
@@ -27,7 +26,6 @@ pub(super) struct Answer {
 pub(super) struct Handshake(Time);
 
 impl Handshake {
-    /// No SYN has arrived.
     const NONE: Time = Time::MAX;
     /// There will be no sample. (No SYN-ACK leaves at time zero.)
     const USELESS: Time = Time::ZERO;
@@ -39,7 +37,6 @@ impl Handshake {
     pub(super) fn answered(&mut self, now: Time) {
         self.0 = if self.0 == Self::NONE { now } else { Self::USELESS };
     }
-    /// The first data arrives.
     pub(super) fn first_data(&mut self, now: Time, retransmission: bool) {
         let known = self.0 != Self::NONE && self.0 != Self::USELESS && !retransmission;
         self.0 = if known { now.saturating_sub(self.0) } else { Self::USELESS };
@@ -69,7 +66,6 @@ impl Hosts {
         }
     }
 
-    /// A server has thought.
     pub fn on_answer(&mut self, now: Time, request: FlowId, fabric: &mut Fabric) {
         if let Some(answer) = self.answers.remove(&request) {
             self.answer(now, &answer, fabric);

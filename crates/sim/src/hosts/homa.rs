@@ -38,13 +38,11 @@ impl Messages {
     }
 }
 
-/// The message that comes in.
 fn message(receiver: &mut Receiver) -> Option<&mut homa::Receiver> {
     if let Receiver::Homa(end) = receiver { Some(end) } else { None }
 }
 
 impl Hosts {
-    /// A receiving end sends something.
     fn reply(&mut self, now: Time, slot: u32, body: Body, fabric: &mut Fabric) {
         let receiving = self.receivers.at(slot);
         let (host, way) = (receiving.host, Way::of_receiver(receiving));

@@ -13,7 +13,6 @@ use super::*;
 use crate::endpoint::Config;
 use crate::nics::{Asks, Pair};
 
-/// A pair of NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NicPath {
     pair: Pair,
@@ -41,7 +40,6 @@ impl NicPaths {
         usize::from(subflow) % self.all.len()
     }
 
-    /// The path of a subflow.
     fn of(&self, mapping: Mapping) -> NicPath {
         self.all[self.place(mapping.subflow)]
     }

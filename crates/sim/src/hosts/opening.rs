@@ -10,7 +10,6 @@ impl Hosts {
         self.queries.insert(query.query, Pending { query, completed: 0 });
     }
 
-    /// An open-loop flow starts.
     pub fn start(&mut self, now: Time, arrival: &Arrival, fabric: &mut Fabric) {
         let role = if arrival.response > 0 {
             Role::Request { response: arrival.response }
@@ -227,7 +226,6 @@ impl Hosts {
         }
     }
 
-    /// Reads a note.
     pub fn read(&mut self, now: Time, note: Note, fabric: &mut Fabric) {
         match note {
             Note::Open { opening, at } => {

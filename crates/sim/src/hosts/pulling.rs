@@ -30,7 +30,6 @@ impl Hosts {
         place(&mut self.hosts, &mut self.messages, sending, slot, urgency);
     }
 
-    /// A connection is over.
     pub(super) fn leave_turn(&mut self, ended: &Sending, slot: u32) {
         place(&mut self.hosts, &mut self.messages, ended, slot, None);
     }

@@ -93,9 +93,7 @@ struct LaneOut {
 /// A rank's connections of one message each on a channel.
 #[derive(Debug, Default)]
 struct Own {
-    /// How many there have been.
     opened: u32,
-    /// How many there are.
     open: u32,
     /// Messages that wait for one to end.
     waiting: VecDeque<Behind>,
@@ -112,14 +110,12 @@ impl RankConnections {
         left
     }
 
-    /// A receiving end is gone.
     pub fn close(&mut self, flow: FlowId) {
         self.posted.remove(&flow);
     }
 }
 
 impl Hosts {
-    /// A rank sends a message.
     pub(super) fn post(&mut self, now: Time, leg: Leg, message: Message, fabric: &mut Fabric) {
         self.count_start();
         let key = leg.lane(&message);
@@ -330,7 +326,6 @@ impl Hosts {
     }
 }
 
-/// A message as a flow.
 fn message_record(
     shared: &Shared,
     opening: &Opening,

@@ -117,7 +117,6 @@ impl Hosts {
         self.pump(now, packet.peer, fabric);
     }
 
-    /// A SYN.
     #[cold]
     pub(super) fn on_syn(&mut self, now: Time, host: u32, packet: &Packet, fabric: &mut Fabric) {
         let slot = self.receivers.slot_of(packet.flow).unwrap_or(NONE);

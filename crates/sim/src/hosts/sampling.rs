@@ -8,7 +8,6 @@ use millpond_results::ConnectionRecord;
 use millpond_scenario::plan::ConnectionCapture;
 
 impl Hosts {
-    /// Whether any connection is open.
     pub fn has_senders(&self) -> bool {
         !self.senders.is_empty()
     }

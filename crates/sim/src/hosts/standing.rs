@@ -6,11 +6,9 @@ use super::*;
 /// An open connection that has bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenFlow {
-    /// Its id.
     pub flow: FlowId,
     /// The two hosts, of which each must reach the other.
     pub ends: (HostId, HostId),
-    /// Its retransmission timeouts so far.
     pub timeouts: u32,
     /// No timer of its own lets it send again: it waits for its peer or for room.
     pub waits: bool,

@@ -17,10 +17,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// One that is not set.
     pub(super) const UNSET: Timer = Timer { at: Time::MAX, behind: Time::MAX };
 
-    /// The next event.
     #[inline]
     pub(super) fn at(&self) -> Time {
         self.at
@@ -48,7 +46,6 @@ impl Timer {
         fires
     }
 
-    /// Takes its events back.
     pub(super) fn cancel(&self, key: Key, events: &mut Cells) {
         [self.at, self.behind].into_iter().for_each(|at| events.cancel(at, key));
     }

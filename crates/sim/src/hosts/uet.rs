@@ -81,7 +81,6 @@ impl Hosts {
         }
     }
 
-    /// A host may give credit.
     pub fn on_credit(&mut self, now: Time, host: u32, fabric: &mut Fabric) {
         let shared = self.shared.clone();
         let Some(cfg) = shared.transport.uet.iter().find(|cfg| cfg.control.has_credit()) else {

@@ -23,15 +23,12 @@ pub(crate) struct Departed {
 /// The work of one poll of a receive queue, or of its timer.
 #[derive(Clone, Debug)]
 pub struct PollRecord {
-    /// When.
     pub at: Time,
-    /// Whose queue.
     pub host: HostId,
     /// The packets that it took, in the order of their arrival; none if it was the timer.
     pub taken: Vec<Packet>,
     /// The segments that went up, each as one packet.
     pub up: Vec<Packet>,
-    /// The queue's counts by now.
     pub counters: Counters,
 }
 

@@ -64,11 +64,9 @@ pub(crate) struct Director<'a, O: Observer> {
     pub(crate) recent: u64,
     /// Events served when the observer was last asked.
     pub(crate) looked: u64,
-    /// Edges seen.
     pub(crate) edges: u64,
     /// Until when all events have been served: the present edge, or the end of a window's part.
     pub(crate) edge: Time,
-    /// The present window's end.
     pub(crate) window_end: Time,
     /// How long a part of a window may be.
     pub(crate) part: Time,
@@ -77,7 +75,6 @@ pub(crate) struct Director<'a, O: Observer> {
 }
 
 impl<'a, O: Observer> Director<'a, O> {
-    /// Of a run that begins.
     pub(crate) fn new(shared: &'a Shared, observer: &'a mut O, threads: usize, part: Time) -> Self {
         let (plan, window) = (&shared.plan, shared.layout.window);
         Director {

@@ -33,7 +33,7 @@ use serde::Deserialize;
 
 use crate::model::summary::Summary;
 use crate::model::{
-    At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult, World,
+    At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult,
 };
 use crate::render::document::{Block, details, empty, section};
 use crate::render::draw::series::swatch;
@@ -187,7 +187,7 @@ fn fact(is_good: bool, text: &str) -> String {
 }
 
 fn run_facts(summaries: &[Summary]) -> Vec<String> {
-    let world = summaries.first().map(|first| World::text(first.world).to_string());
+    let world = summaries.first().map(|first| first.world.text().to_string());
     let is_complete = summaries.iter().all(|summary| summary.status == Status::Complete);
     let is_conserved = summaries.iter().all(|summary| summary.audit.conserved);
     let complete = if is_complete { "complete" } else { "not complete" };

@@ -109,7 +109,7 @@ fn facts(sweep: &Sweep, world: World) -> Vec<String> {
     vec![
         format!("{points} points"),
         seeds_text(&sweep.seeds),
-        super::world_text(world).to_string(),
+        world.text().to_string(),
         fact(done == all, &format!("{done} of {all} runs complete{stalled}")),
     ]
 }

@@ -67,7 +67,6 @@ pub struct Config {
     /// By class of unscheduled priority, the largest message of it; the last has none.
     cutoffs: Vec<u64>,
     resend_interval: Time,
-    /// Silence before a PING.
     ping_after: Time,
     /// RESENDs without an answer before a receiver gives up; and silence before a sender does.
     abort_after: Option<(u32, Time)>,
@@ -76,7 +75,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Of a plan's messages.
     pub fn new(plan: &Plan, p: &HomaParams, mss: u32) -> Config {
         let hosts = plan.topology.host_links();
         let line = hosts.iter().map(|link| link.rate).max().unwrap_or(Rate(0));

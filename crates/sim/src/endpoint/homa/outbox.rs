@@ -11,10 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Packets that may be in the NIC.
 pub const NIC_PACKETS: u64 = 2;
 
-/// A host's.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// By urgency.
     order: BTreeSet<(u64, FlowId)>,
     ready: BTreeMap<FlowId, (u64, u32)>,
 }

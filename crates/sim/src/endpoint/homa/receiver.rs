@@ -41,15 +41,12 @@ pub struct PieceIn {
 /// A receiver's answer when it is asked for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// It is there.
     Done,
-    /// Nothing of it is.
     Unknown,
     /// Some of it is, and this may be sent.
     Granted {
         /// The first byte that may not.
         upto: u32,
-        /// With which priority.
         priority: u8,
     },
 }
@@ -72,7 +69,6 @@ pub struct Receiver {
     before: u64,
     /// RESENDs in a row without an answer.
     silences: u32,
-    /// RESENDs are to leave.
     asks: bool,
     deadline: Time,
     aborted: u32,
@@ -102,7 +98,6 @@ impl Receiver {
     pub fn wants_grants(&self) -> bool {
         self.is_known && self.granted < self.length
     }
-    /// The present message's number.
     pub fn number(&self) -> u16 {
         self.number
     }

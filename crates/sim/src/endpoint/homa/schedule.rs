@@ -9,7 +9,6 @@
 use millpond_core::{FlowId, HostId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host's.
 #[derive(Debug, Default)]
 pub struct Schedule {
     /// By bytes to come.

@@ -25,17 +25,12 @@ use millpond_core::{Ecn, Time};
 /// A piece of a message, for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which of the connection's messages.
     pub number: u16,
     /// Bytes of the whole message.
     pub length: u32,
-    /// The first of the piece's.
     pub offset: u32,
-    /// The piece's.
     pub len: u32,
-    /// Was sent before.
     pub is_again: bool,
-    /// With which to send it.
     pub priority: u8,
 }
 
@@ -53,7 +48,6 @@ impl Piece {
 pub struct Asked {
     /// The first byte that is missing.
     pub from: u32,
-    /// How many are.
     pub len: u32,
     /// The priority to send it with.
     pub priority: u8,
@@ -70,7 +64,6 @@ pub struct Sender {
     top: u32,
     /// The bytes that may be sent.
     granted: u32,
-    /// Of what is granted.
     priority: u8,
     /// Data that is asked for again, and with which priority.
     again: Ranges,
@@ -83,7 +76,6 @@ pub struct Sender {
     /// When a packet of the receiver last came, and when it is asked next.
     silent_since: Time,
     ping_at: Time,
-    /// A PING is to leave.
     pings: bool,
     deadline: Time,
     retransmitted: u32,
@@ -130,7 +122,6 @@ impl Sender {
     fn config<'a>(&self, cfg: &'a [Config]) -> &'a Config {
         &cfg[usize::from(self.which)]
     }
-    /// The present message's number.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -161,7 +152,6 @@ impl Sender {
         Some(Piece { number: self.number, length: self.length, offset, len, is_again, priority })
     }
 
-    /// A grant.
     pub fn on_grant(&mut self, now: Time, number: u16, upto: u32, priority: u8, cfg: &[Config]) {
         if !self.is_about(number) {
             return;
@@ -201,7 +191,6 @@ impl Sender {
         is_about
     }
 
-    /// The message is there.
     pub fn on_done(&mut self, now: Time, number: u16, cfg: &[Config]) {
         if !self.is_about(number) {
             return;

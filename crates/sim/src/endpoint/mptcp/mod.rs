@@ -28,9 +28,7 @@ use super::tcp;
 /// The configuration that the connections of one MPTCP transport share.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The TCP of each subflow.
     pub tcp: tcp::Config,
-    /// Subflows of a connection.
     pub subflows: u8,
     /// Whether what a subflow had in flight at a timeout is sent by others, too.
     pub reinjection: bool,

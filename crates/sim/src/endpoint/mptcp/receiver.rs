@@ -12,7 +12,6 @@ use crate::endpoint::{AckOut, Arrived, DataIn, Receives};
 use millpond_core::ranges::Ranges;
 use millpond_core::{Mapping, Time};
 
-/// A connection's receiving end.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     subflows: Box<[tcp::Receiver]>,

@@ -21,9 +21,7 @@ use std::collections::VecDeque;
 /// Bytes of a subflow that are in flight, in one piece of the stream.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    /// Offset on the subflow.
     seq: u64,
-    /// Offset in the stream.
     data: u64,
     len: u64,
     /// Other subflows are to send it.
@@ -45,7 +43,6 @@ struct Reinjection {
     by: u8,
 }
 
-/// A connection's sending end.
 #[derive(Clone, Debug)]
 pub struct Sender {
     subflows: Box<[Subflow]>,
@@ -53,7 +50,6 @@ pub struct Sender {
     order: Box<[u8]>,
     /// The paths that the control law is shown.
     paths: Box<[Path]>,
-    /// Where the written stream ends.
     written: u64,
     /// The first byte that no subflow was given.
     next: u64,
@@ -346,7 +342,6 @@ impl Endpoint for Sender {
         self.nearest().rto()
     }
 
-    /// Summed over the subflows.
     fn counters(&self) -> Counters {
         let mut sum = Counters { retransmitted: 0, timeouts: 0 };
         for subflow in &self.subflows {

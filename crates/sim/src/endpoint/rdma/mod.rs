@@ -40,7 +40,6 @@ pub struct Answer<'a> {
     /// An acknowledgement, a NACK, or a notification of congestion, which has no more than its
     /// kind.
     pub kind: Kind,
-    /// The acknowledgement that it carries.
     pub ack: AckIn<'a>,
     /// The telemetry that the switches have written on the data that it answers.
     pub telemetry: Option<&'a Telemetry>,
@@ -51,13 +50,11 @@ pub struct Answer<'a> {
 pub struct Request {
     /// Bytes on the wire beside its headers.
     pub beyond: u16,
-    /// An acknowledgement.
     pub acknowledgement: bool,
     /// Telemetry that switches write on it.
     pub telemetry: bool,
 }
 
-/// How losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Recovery {
     GoBackN {
@@ -67,7 +64,6 @@ enum Recovery {
         /// While at most `few` packets are in flight, and otherwise.
         timeouts: (Time, Time),
         few: u64,
-        /// BDP-FC.
         limit: Auto<Option<u64>>,
         resend: Resend,
     },
@@ -83,13 +79,10 @@ pub struct Config {
     /// headers.
     header: u32,
     beyond: u16,
-    /// ECN field of data.
     ecn: Ecn,
-    /// The control law's constants.
     terms: Terms,
     /// The highest rate of a queue pair.
     max_rate: Option<Rate>,
-    /// Whether data collects telemetry.
     telemetry: bool,
     recovery: Recovery,
     /// A receiver repeats a NACK after so long.

@@ -23,7 +23,6 @@ use millpond_core::packet::Kind;
 use millpond_core::ranges::Ranges;
 use millpond_core::{Mapping, Sack, Time};
 
-/// A queue pair's receiving end.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// The next byte expected.
@@ -33,7 +32,6 @@ pub struct Receiver {
     /// The last NACK's missing byte; `u64::MAX`: none was sent. It is not repeated before then.
     nacked: u64,
     nack_at: Time,
-    /// No CNP before then.
     cnp_at: Time,
     /// A mark that no CNP has reported.
     marked: bool,

@@ -32,7 +32,6 @@ use millpond_core::{Rate, Time};
 use millpond_scenario::rdma::{FlowControl, Resend};
 use std::collections::VecDeque;
 
-/// A recovery of IRN's.
 #[derive(Clone, Copy, Debug)]
 struct Repair {
     /// An acknowledgement that reaches it ends the recovery.
@@ -41,7 +40,6 @@ struct Repair {
     all: bool,
 }
 
-/// A queue pair's sending end.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// The first byte not acknowledged.
@@ -50,7 +48,6 @@ pub struct Sender {
     next: u64,
     /// The first byte never sent.
     top: u64,
-    /// Where the written messages end.
     written: u64,
     /// Where messages before the last one end, of those that are not acknowledged.
     ends: VecDeque<u64>,
@@ -82,7 +79,6 @@ pub struct Sender {
     srtt: Time,
     retransmitted: u32,
     timeouts: u32,
-    /// Times that it went back.
     rewinds: u32,
     /// Which of the run's RDMA transports it follows.
     which: u8,
@@ -306,7 +302,6 @@ impl Sender {
         }
     }
 
-    /// An answer's report of losses.
     fn repair(&mut self, is_nack: bool, answer: &Answer, cfg: &Config) {
         let Recovery::Selective { resend, .. } = cfg.recovery else {
             if is_nack && self.next > self.una {
@@ -346,13 +341,11 @@ impl Sender {
         };
     }
 
-    /// The timer begins anew.
     fn start_timer(&mut self, now: Time, cfg: &Config) {
         self.rto = self.timeout(cfg);
         self.rto_at = now.saturating_add(self.rto);
     }
 
-    /// The time to look again.
     fn arm(&mut self) {
         let pace = if self.held { self.paced_to } else { Time::MAX };
         let rto = if self.una < self.top { self.rto_at } else { Time::MAX };

@@ -35,7 +35,6 @@ pub struct Config {
     pub max_rto: Time,
     /// How the timeout follows the samples.
     pub rto_estimator: RtoEstimator,
-    /// Which ACKs give samples.
     pub rtt_samples: RttSamples,
     /// The timeout of data, if it is pinned.
     pub fixed_rto: Option<Time>,
@@ -73,14 +72,11 @@ pub struct Config {
     pub sack: bool,
     /// RFC 5681 §4.1.
     pub restart_after_idle: bool,
-    /// ECN field of new data.
     pub data_ecn: Ecn,
     /// ECN field of retransmissions. RFC 3168 §6.1.5 forbids ECT there; a law may set it all the
     /// same.
     pub retransmission_ecn: Ecn,
-    /// How the receiver echoes CE.
     pub echo: Echo,
-    /// The control law's constants.
     pub terms: Terms,
     /// How long a sender with nothing in flight waits to try again what its own host has refused.
     pub probe_timer: Time,

@@ -22,12 +22,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     from: u64,
-    /// The last transmission (Segment.xmit_ts).
     at: Time,
-    /// Its number among all transmissions.
     order: u64,
     len: u32,
-    /// Sent more than once (Segment.retransmitted).
     again: bool,
     /// Lost, and not sent again since (Segment.lost).
     lost: bool,
@@ -39,19 +36,16 @@ impl Sent {
     }
 }
 
-/// State that deliveries have updated.
 #[derive(Clone, Debug)]
 struct Delivered {
     /// RACK.min_RTT; `Time::MAX` before any sample.
     min_rtt: Time,
-    /// RACK.rtt.
     rtt: Time,
     /// The segment sent last of those delivered, by the number of its transmission and its end
     /// (RACK.xmit_ts, RACK.end_seq).
     latest: (u64, u64),
     /// RACK.fack: where the highest delivered segment ends.
     fack: u64,
-    /// RACK.reordering_seen.
     reordering_seen: bool,
 }
 
@@ -80,20 +74,16 @@ impl Delivered {
     }
 }
 
-/// A connection's state of RACK.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
     sent: VecDeque<Sent>,
     /// Bytes in `sent`, and those of them that are lost.
     bytes: u64,
     lost: u64,
-    /// Nothing below it is lost.
     lost_from: u64,
     /// Ranges in `sent` that were sent more than once.
     again: usize,
-    /// Transmissions so far.
     order: u64,
-    /// When the reordering timer expires.
     pub(super) reorder_at: Time,
     /// The sender's deadline counts the reordering timer in.
     pub(super) armed: bool,

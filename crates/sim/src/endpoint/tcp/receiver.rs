@@ -28,14 +28,11 @@ struct Held {
     count: usize,
 }
 
-/// A connection's receiving end.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// The next byte expected.
     next: u64,
-    /// The last acknowledgement sent (Last.ACK.sent).
     acked: u64,
-    /// The time to echo (TS.Recent).
     stamp: Time,
     /// When an ACK held back must leave.
     deadline: Time,
@@ -59,7 +56,6 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// Nothing received.
     pub fn new() -> Receiver {
         Receiver {
             next: 0,

@@ -23,14 +23,11 @@ use millpond_scenario::transport::RtoEstimator;
 /// The shortest timeout of TAS' rule: four looks, no less than 50 us apart.
 const SHORTEST_TAS: Time = Time::from_us(200);
 
-/// One connection's timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rto {
     /// Smoothed round-trip time; `Time::MAX` before RFC 6298's first sample.
     srtt: Time,
-    /// Round-trip time variation.
     rttvar: Time,
-    /// The timeout as backed off.
     current: Time,
 }
 
@@ -49,7 +46,6 @@ impl Rto {
         Rto { current: cfg.fixed_rto.unwrap_or(cfg.initial_rto.min(cfg.max_rto)), ..Rto::new(cfg) }
     }
 
-    /// The timeout now.
     #[inline]
     pub(super) fn current(&self) -> Time {
         self.current

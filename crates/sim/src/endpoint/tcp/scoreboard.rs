@@ -81,7 +81,6 @@ impl Scoreboard {
         }
     }
 
-    /// HighACK has moved.
     pub(super) fn advance(&mut self, una: u64) {
         self.sacked -= self.ranges.remove_below(una);
     }

@@ -33,7 +33,6 @@ use millpond_core::{Ecn, Mapping, Time};
 use reduction::Reduction;
 use tail::Tail;
 
-/// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Phase {
@@ -44,7 +43,6 @@ enum Phase {
     Paced,
     /// Duplicate ACKs, too few to mean loss; or SACKs left from a recovery.
     Disorder,
-    /// Fast recovery.
     Recovery,
     /// After a timeout, until what was outstanding then is acknowledged.
     Loss,
@@ -54,7 +52,6 @@ enum Phase {
     SynSent,
 }
 
-/// The next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Syn,
@@ -72,11 +69,8 @@ enum Why {
     Hole,
     /// NextSeg() rule 4.
     Rescue,
-    /// After a timeout.
     Timeout,
-    /// The tail loss probe.
     Probe,
-    /// Lost by RACK.
     Lost,
 }
 
@@ -88,7 +82,6 @@ pub struct Sender {
     una: u64,
     /// The first byte never sent.
     nxt: u64,
-    /// Where the written stream ends.
     written: u64,
     window: Window,
     deadline: Time,
@@ -132,7 +125,6 @@ pub struct Sender {
     deferring: bool,
     /// Expiries since `una` last moved.
     expiries: u8,
-    /// SYNs sent.
     syns: u8,
     /// Which of the run's transports it follows; see [`Config::of`].
     which: u8,
@@ -141,7 +133,6 @@ pub struct Sender {
     probes: u8,
     /// The probe timer has expired: one segment may be tried.
     probing: bool,
-    /// The tail loss probe.
     tail: Tail,
 }
 

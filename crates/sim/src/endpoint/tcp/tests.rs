@@ -28,7 +28,6 @@ use millpond_scenario::transport::{
 use std::collections::BTreeMap;
 
 const MSS: u64 = 1000;
-/// One way.
 const DELAY: Time = Time::from_us(40);
 const RTT: Time = Time::from_us(80);
 
@@ -42,7 +41,6 @@ pub(super) fn config_of<R>(
     Config::new(&params, &kind, 1500)
 }
 
-/// DCTCP with these common parameters.
 pub(super) fn config<R>(change: impl FnOnce(&mut TransportParams) -> R) -> Config {
     config_of(TransportKind::Dctcp(DctcpParams::default()), change)
 }
@@ -118,7 +116,6 @@ struct Pipe {
     data_fate: Script,
     ack_fate: Script,
     acks: usize,
-    /// Largest segment handed down.
     offload: u32,
     sent: Vec<Sent>,
     syns: Vec<Time>,

@@ -76,20 +76,17 @@ pub struct Config {
     pub header: u32,
     /// The control that bounds the flight.
     pub control: UetControl,
-    /// The window's constants.
     pub terms: NsccTerms,
     path_choice: UetPathChoice,
     paths: u32,
     ack_bytes: u64,
     rto: Time,
     sleek: bool,
-    /// Whether switches trim.
     trims: bool,
     seed: u64,
 }
 
 impl Config {
-    /// Of a plan's connections.
     pub fn new(plan: &Plan, p: &UetParams, mss: u32) -> Config {
         let header = HEADERS + plan.host.frame_overhead;
         let hosts = plan.topology.host_links();

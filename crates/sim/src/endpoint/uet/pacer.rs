@@ -22,14 +22,11 @@ const PERCENT: u64 = 99;
 /// Units for which the pacer waits where it could give none.
 const IDLE_UNITS: u64 = 4;
 
-/// A PULL to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// The connection's flow.
     pub flow: FlowId,
     /// All credit so far, in units.
     pub credit: u32,
-    /// Nobody waits for it.
     pub is_slow: bool,
 }
 
@@ -40,7 +37,6 @@ struct Turn {
     is_active: bool,
 }
 
-/// A host's.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     connections: BTreeMap<FlowId, Turn>,
@@ -78,7 +74,6 @@ impl Pacer {
         self.next_at
     }
 
-    /// A connection is over.
     pub fn forget(&mut self, flow: FlowId) {
         self.connections.remove(&flow);
     }

@@ -20,37 +20,28 @@ const BITS: u32 = 64;
 /// The answer to a packet that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came {
-    /// Nothing.
     Quietly,
     /// An ACK: the next number, and the rest.
     Ack(u32, Selective),
-    /// A NACK.
     Nack,
 }
 
 /// A packet of data that arrives, or what is left of it.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketIn {
-    /// Its number.
     pub psn: u32,
-    /// Its payload.
     pub len: u16,
     /// Its bytes on the wire.
     pub size: u16,
-    /// Its entropy value.
     pub value: u16,
-    /// Whether it was marked.
     pub is_marked: bool,
     /// Whether it asks for an ACK.
     pub asks: bool,
-    /// Whether it was trimmed.
     pub is_trimmed: bool,
 }
 
-/// A connection's receiving end.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// The next number expected.
     next: u32,
     /// By number from `next` on: payload and one, or nothing.
     beyond: VecDeque<u32>,
@@ -68,7 +59,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Nothing received.
     pub fn new(which: u8) -> Receiver {
         Receiver { is_new: true, which, ..Receiver::default() }
     }

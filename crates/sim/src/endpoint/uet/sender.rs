@@ -38,17 +38,12 @@ use std::collections::{BTreeSet, VecDeque};
 /// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its number.
     pub psn: u32,
-    /// Its payload.
     pub len: u16,
-    /// Its entropy value.
     pub value: u16,
     /// Up to where credit is wanted.
     pub target: u32,
-    /// It was sent before.
     pub is_again: bool,
-    /// It asks for an ACK.
     pub asks: bool,
 }
 
@@ -80,14 +75,11 @@ pub struct Nack {
     pub rtt: Time,
 }
 
-/// A probe to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The last number sent.
     pub psn: u32,
     /// Up to where credit is wanted.
     pub target: u32,
-    /// Its entropy value.
     pub value: u16,
     /// It is a request to send: the sender has packets and no credit.
     pub requests: bool,
@@ -137,11 +129,9 @@ impl Credit {
 /// Doublings of the wait between two requests to send, at most.
 const LAST_DOUBLING: u32 = 6;
 
-/// A connection's sending end.
 #[derive(Clone, Debug)]
 pub struct Sender {
     written: u64,
-    /// Payload that has a number.
     cut: u64,
     acked: u64,
     /// The first number that is not acknowledged, and those from there on.
@@ -170,7 +160,6 @@ pub struct Sender {
     deadline: Time,
     retransmitted: u32,
     timeouts: u32,
-    /// How many share its NIC.
     senders: u32,
     /// Which of the run's transports of this family it follows.
     which: u8,
@@ -327,7 +316,6 @@ impl Sender {
         (target.max(0) as u64).div_ceil(CREDIT) as u32
     }
 
-    /// The first answer ends speculation.
     fn end_speculation(&mut self) {
         if let Some(credit) = &mut self.credit
             && std::mem::take(&mut credit.is_speculative)
@@ -336,7 +324,6 @@ impl Sender {
         }
     }
 
-    /// A PULL.
     pub fn on_pull(&mut self, given: u32, cfg: &[Config]) {
         let cfg = self.config(cfg);
         self.end_speculation();

@@ -133,7 +133,6 @@ impl Sender {
         }
     }
 
-    /// An ACK during fast recovery.
     fn in_recovery(&mut self, now: Time, bytes: u64, duplicate: bool, ack: &AckIn, cfg: &Config) {
         self.show(now, bytes, ack, cfg); // a window is cut once
         let mss = u64::from(cfg.mss);

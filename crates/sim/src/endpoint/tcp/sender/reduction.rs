@@ -12,7 +12,6 @@
 use super::Sender;
 use crate::endpoint::tcp::Config;
 
-/// A reduction under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
     /// RecoverFS: what was outstanding at its beginning.

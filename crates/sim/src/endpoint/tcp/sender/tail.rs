@@ -24,9 +24,7 @@ const UNKNOWN_PTO: Time = Time::from_s(1);
 pub(super) enum Tail {
     /// None is scheduled.
     Idle,
-    /// The deadline is the probe's.
     Scheduled,
-    /// It is to be sent.
     Due,
     /// It was sent; the next may come once what was sent by then is acknowledged.
     Sent,
