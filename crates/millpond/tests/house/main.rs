@@ -83,3 +83,28 @@ fn imports_have_no_circles() {
     let circles: Vec<String> = crates.iter().flat_map(|source| circles::circles(source)).collect();
     assert!(circles.is_empty(), "imports in a circle:\n{}", circles.join("\n"));
 }
+
+/// Files of `crates/*/src` whose code has an identifier that begins with `name`.
+fn files_that_name(name: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let crates = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let mut found = crates.filter(|source| source.is_dir()).flat_map(|s| sources(&s)).collect();
+    let names = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let mut words =
+            code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        words.any(|word| word.starts_with(name))
+    };
+    Vec::retain(&mut found, names);
+    found
+}
+
+/// CONTRIBUTING counts the files that an addition touches: of code there are two.
+#[test]
+fn a_path_choice_and_a_control_law_are_named_in_their_own_file_and_the_registry() {
+    for name in ["LetFlow", "Drill", "Timely", "Powertcp"] {
+        let files = files_that_name(name);
+        assert_eq!(files.len(), 2, "{name}: {files:?}");
+    }
+}
