@@ -10,11 +10,7 @@ use millpond_core::counters::DropReason;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::{Admission, AdmissionParams, ColorParams};
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
-use millpond_core::switch::deflection::{Deflection, DeflectionParams};
 use millpond_core::switch::marking::{Marking, MarkingParams};
-use millpond_core::switch::occupancy::{Occupancy, OccupancyParams};
-use millpond_core::switch::path::{Path, PathParams, Site};
-use millpond_core::switch::pause::{Pause, PauseParams};
 use millpond_core::switch::port::PortConfig;
 use millpond_core::switch::queue::{Queue, QueueParams, StrictPriorityParams};
 use millpond_core::switch::route::{Attachment, Routes};
@@ -78,21 +74,12 @@ fn bottleneck(ports: [Port; 2]) -> Fabric {
         queue: Queue::new(&QueueParams::StrictPriority(StrictPriorityParams::default())),
     };
     let attachment = Arc::new(Attachment { hosts: vec![(0, 0), (0, 1)] });
-    let node = Switch::new(SwitchConfig {
-        site: Site { tier: 0, salt: 1 },
-        routes: Routes::new(attachment, Some(0), &[vec![]]),
-        ports: vec![port.clone(), port],
-        fabric_ports: vec![],
-        fast: false,
-        memory: Memory::new(&buffer, &SwitchFacts::default()),
-        path: Path::new(&PathParams::default()),
-        deflection: Deflection::new(&DeflectionParams::default()),
-        occupancy: Occupancy::new(&OccupancyParams::default()),
-        pause: Pause::new(&PauseParams::default()),
-        trim: None,
-        telemetry: None,
-        random: Stream::new(1, "switch"),
-    });
+    let node = Switch::new(SwitchConfig::plain(
+        Routes::new(attachment, Some(0), &[vec![]]),
+        vec![port.clone(), port],
+        Memory::new(&buffer, &SwitchFacts::default()),
+        Stream::new(1, "switch"),
+    ));
     let line = |port| Line::new(Slot::new("", Some(port), 1500), RATE, Mac([2, 0, 0, 0, 0, 9]));
     Fabric::new(
         node,
