@@ -158,9 +158,10 @@ fn not_evaluated(page: &mut String, paper: &Paper, claims: &[&Claim]) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims {
         let name = short(paper, claim);
-        match reasons.iter_mut().find(|(note, _)| *note == claim.note) {
+        let why = claim.note.split("; the paper's number").next().unwrap_or_default();
+        match reasons.iter_mut().find(|(note, _)| *note == why) {
             Some((_, names)) => names.push(name),
-            None => reasons.push((&claim.note, vec![name])),
+            None => reasons.push((why, vec![name])),
         }
     }
     if !reasons.is_empty() {
@@ -171,41 +172,83 @@ fn not_evaluated(page: &mut String, paper: &Paper, claims: &[&Claim]) {
     }
 }
 
-/// A table of claims. Those that fail have the spread over seeds, too.
+/// Setting, question and number of a statement `SETTING: QUESTION is NUMBER UNIT`; empty parts are
+/// not there.
+fn parts(claim: &Claim) -> [&str; 3] {
+    let (setting, rest) = claim.statement.rsplit_once(": ").unwrap_or(("", &claim.statement));
+    let is_number =
+        |text: &str| text.starts_with(|c: char| c.is_ascii_digit()) && text.split(' ').count() == 2;
+    match rest.rsplit_once(" is ") {
+        Some((question, number)) if is_number(number) => [setting, question, number],
+        _ => [setting, rest, ""],
+    }
+}
+
+/// A table of claims. Those that ask the same in several settings follow the others, below a row
+/// with their question.
 fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
-    let Some(first) = claims.first() else { return };
-    let fails = first.status == Verdict::Fails;
-    let _ = write!(
-        page,
-        "\n## {title}\n\n| claim | statement | published | accepted | measured | |\n\
-         |---|---|---|---|---|---|\n"
-    );
-    for claim in claims {
-        let own = unit(&claim.unit);
-        let published = claim.paper.map_or("–".to_string(), |value| {
-            format!("{}{own}{}", plain(value), absolute(claim, |a| a.paper))
-        });
-        let measured = claim.measured.map_or("–".to_string(), |value| {
-            let spread = claim
-                .interval
-                .filter(|[low, high]| fails && low != high)
-                .map_or(String::new(), |[low, high]| {
-                    format!(" ({} to {})", plain(low), plain(high))
-                });
-            claim.held(value).unwrap_or_else(|| {
-                let ours = absolute(claim, |a| Some(a.measured));
-                format!("{}{own}{spread}{ours}", plain(value))
-            })
-        });
-        let _ = writeln!(
+    let mut asked: Vec<Vec<&Claim>> = Vec::new();
+    for &claim in claims {
+        let key = |of: &Claim| (parts(of)[1].to_string(), of.accept);
+        match asked.iter_mut().find(|of| key(of[0]) == key(claim)) {
+            Some(of) => of.push(claim),
+            None => asked.push(vec![claim]),
+        }
+    }
+    asked.sort_by_key(|claims| claims.len() > 1);
+    if !asked.is_empty() {
+        let _ = write!(
             page,
-            "| {} | {} | {published} | {} | {measured} | {} |",
-            short(paper, claim),
-            cell(&claim.statement),
-            accepted(claim),
-            remarks(claim)
+            "\n## {title}\n\n| claim | statement | published | accepted | measured | |\n\
+             |---|---|---|---|---|---|\n"
         );
     }
+    for claims in asked {
+        let is_shared = claims.len() > 1;
+        if is_shared {
+            let whole = if is_of_published(claims[0]) { " of published" } else { "" };
+            let (question, accepted) = (cell(parts(claims[0])[1]), accepted(claims[0]));
+            let _ = writeln!(page, "| | **{question}** | | {accepted}{whole} | | |");
+        }
+        for claim in claims {
+            let [setting, _, number] = parts(claim);
+            let statement = cell(if is_shared { setting } else { &claim.statement });
+            let has_number = is_shared && !number.is_empty();
+            let published = if has_number { number.to_string() } else { published(claim) };
+            let accepted = if is_shared { String::new() } else { accepted(claim) + " " };
+            let (name, measured, remarks) = (short(paper, claim), measured(claim), remarks(claim));
+            let _ = writeln!(
+                page,
+                "| {name} | {statement} | {published} | {accepted}| {measured} | {remarks}|"
+            );
+        }
+    }
+}
+
+/// Whether the claim's number is the share of a published one.
+fn is_of_published(claim: &Claim) -> bool {
+    claim.unit == "percent" && claim.paper == Some(100.0)
+}
+
+fn published(claim: &Claim) -> String {
+    let number = claim.paper.map(|value| format!("{}{}", plain(value), unit(&claim.unit)));
+    match (absolute(claim, |a| a.paper), number) {
+        (Some(absolute), Some(_)) if is_of_published(claim) => absolute,
+        (Some(absolute), Some(number)) => format!("{number}, {absolute}"),
+        (_, number) => number.unwrap_or("–".to_string()),
+    }
+}
+
+/// The claim's number. If it fails, a spread over seeds of more than a percent follows.
+fn measured(claim: &Claim) -> String {
+    let Some(value) = claim.measured else { return "–".to_string() };
+    let wide = |[low, high]: &[f64; 2]| high - low > value.abs() / 100.0;
+    let spread = claim.interval.filter(|ends| claim.status == Verdict::Fails && wide(ends));
+    let spread = spread.map(|ends| ends.map(plain));
+    let spread = spread.map_or(String::new(), |[low, high]| format!(" ({low} to {high})"));
+    let ours = absolute(claim, |a| Some(a.measured)).map_or(String::new(), |a| format!(", {a}"));
+    let number = || format!("{}{}{spread}{ours}", plain(value), unit(&claim.unit));
+    claim.held(value).unwrap_or_else(number)
 }
 
 /// The claim's kind, unless it is published, and what its verdict is worth.
@@ -221,9 +264,10 @@ fn remarks(claim: &Claim) -> String {
         remarks.push("within the noise");
     }
     if claim.holds_anyway() {
-        remarks.push("holds without the mechanism, too");
+        remarks.push("also without it");
     }
-    remarks.join(", ")
+    let text = remarks.join(", ");
+    if text.is_empty() { text } else { text + " " }
 }
 
 /// The claim's name without the paper's.
@@ -235,12 +279,15 @@ fn short<'a>(paper: &Paper, claim: &'a Claim) -> &'a str {
         .unwrap_or(&claim.id)
 }
 
-/// The numbers that a relative one stands for.
-fn absolute(claim: &Claim, of: impl Fn(&Absolute) -> Option<f64>) -> String {
-    match claim.absolute.as_ref().and_then(|a| Some((of(a)?, a.unit.as_str()))) {
-        Some((value, "us")) => format!(", {}", time(value)),
-        Some((value, unit)) if unit != claim.unit => format!(", {}", plain(value)),
-        _ => String::new(),
+/// The number that a relative one stands for.
+fn absolute(claim: &Claim, of: impl Fn(&Absolute) -> Option<f64>) -> Option<String> {
+    let absolute = claim.absolute.as_ref()?;
+    let value = of(absolute)?;
+    match absolute.unit.as_str() {
+        "us" => Some(time(value)),
+        unit if unit == claim.unit => None,
+        "Gb/s" => Some(format!("{} Gb/s", plain(value))),
+        _ => Some(plain(value)),
     }
 }
 
