@@ -21,9 +21,10 @@ pub struct Kernel {
     pub version: String,
 }
 
-/// Texts that only kernels with these options have.
-const MARKS: [(&[u8], &str); 4] = [
+/// Texts that only kernels with these options or features have.
+const MARKS: [(&[u8], &str); 5] = [
     (b"time-travel external link", "CONFIG_UML_TIME_TRAVEL_SUPPORT"),
+    (b"time-travel: setting time while not running", "a shared schedule (Linux 6.11 or later)"),
     (b"virtio_uml", "CONFIG_VIRTIO_UML"),
     (b"virtio_net", "CONFIG_VIRTIO_NET"),
     // The library that seeds random numbers is loaded into it.
