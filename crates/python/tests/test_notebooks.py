@@ -116,7 +116,7 @@ def notebooks() -> list[Path]:
 
 
 def test_every_notebook_has_a_reading_and_a_line_in_the_guide():
-    guide = (EXAMPLES.parent / "docs/guides/notebooks.md").read_text()
+    guide = (EXAMPLES.parent / "docs/python.md").read_text()
     names = [path.stem for path in notebooks()]
     assert names == sorted(READINGS)
     assert all(f"examples/{name}.ipynb" in guide for name in names)
