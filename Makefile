@@ -83,7 +83,7 @@ demo: setup-sim
 picture: demo
 	./target/release/millpond compare scenarios/five.toml --seeds 6 --out out/demo --quiet \
 		--shows backup.fct.mean,queries.qct.p95,calls.latency.p95,reads.fct.p95
-	python3 scripts/forests.py out/demo/report.html docs/img/five.svg
+	python3 scripts/forests.py out/demo/compare.json docs/img/five.svg
 
 # The picture of docs/reproduce-combinations.md. Runs that are finished are kept.
 heatmap: setup-sim

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the charts "Change of …" of a comparison's report as one SVG file, two in a row.
+"""Draws the changes of a comparison's numbers as one SVG file, two charts in a row: a row for each
+variant with its ratio to the first one and the 95 % interval.
 
-    python3 scripts/forests.py out/demo/report.html docs/img/five.svg
+    python3 scripts/forests.py out/demo/compare.json docs/img/five.svg
 
-The file follows the reader's light or dark mode. Its bytes depend on the report alone.
+The file follows the reader's light or dark mode. Its bytes depend on the comparison alone.
 """
 
-import re
+import json
+import math
 import sys
 
 STYLE = """
@@ -19,11 +21,58 @@ STYLE = """
 text{font:11px system-ui,Roboto,"Noto Sans",sans-serif;fill:var(--faint)}
 .caption{font-size:13px;font-weight:600;fill:var(--text)}.row{fill:var(--text);font-weight:600}
 .title{font-style:italic}.grid{stroke:var(--rule);stroke-width:.8;fill:none}
-.axis{stroke:var(--axis);fill:none}.line{stroke:currentColor;stroke-width:2;fill:none}
+.axis{stroke:var(--axis)}.line{stroke:currentColor;stroke-width:2;fill:none}
 .mark{fill:currentColor;stroke:currentColor;stroke-width:1.4}.hollow{fill:var(--back)}
 .doubtful{opacity:.75}
 """
-WIDTH, GAP, CAPTION = 480, 24, 24
+WIDTH, GAP, CAPTION, ROW, LEFT = 480, 24, 24, 21, 100
+TICKS = {1 / 16: "1/16×", 1 / 8: "⅛×", 1 / 4: "¼×", 1 / 2: "½×", 0.8: "0.8×"}
+TICKS |= {1: "1×", 1.25: "1.25×", 2: "2×"}
+
+
+def ratios(variants, name):
+    """The rows of a chart: variant, ratio, its ends, and whether it is beyond the noise."""
+    for variant in variants[1:]:
+        change = variant["shows"][name]["difference"]
+        ends = change["relative_interval"] or [change["relative"]] * 2
+        values = [1 + change["relative"], *(1 + end for end in ends)]
+        yield variant["variant"], values, change["noise"] == "beyond"
+
+
+def chart(rows):
+    least = min(1, *(low for _, (_, low, _), _ in rows)) * 0.95
+    most = max(1, *(high for _, (_, _, high), _ in rows)) * 1.05
+    width = math.log(most / least)
+
+    def place(ratio):
+        return LEFT + (WIDTH - LEFT - 20) * math.log(ratio / least) / width
+
+    bottom, parts = 6 + ROW * len(rows), []
+    marks = [tick for tick in TICKS if least < tick < most]
+    wide = width > math.log(3)
+    for tick in (tick for tick in marks if not (wide and tick in (0.8, 1.25))):
+        kind, x = "axis" if tick == 1 else "grid", place(tick)
+        parts.append(f'<path class="{kind}" d="M{x:.1f} 6V{bottom}"/>')
+        at = f'x="{x:.1f}" y="{bottom + 16}" text-anchor="middle"'
+        parts.append(f"<text {at}>{TICKS[tick]}</text>")
+    at = f'x="460" y="{bottom + 35}" text-anchor="end"'
+    parts.append(f'<text class="title" {at}>ratio, logarithmic</text>')
+    for number, (name, (ratio, low, high), is_beyond) in enumerate(rows):
+        y = 6 + ROW * number
+        doubtful, hollow = ("", "") if is_beyond else (" doubtful", " hollow")
+        parts.append(
+            f'<path class="grid" d="M0 {y}H460"/>'
+            f'<text class="row" x="0" y="{y + 14.5}">{name}</text>'
+            f'<g class="s{number % 7 + 1}{doubtful}">'
+            f'<path class="line" d="M{place(low):.1f} {y + 10.5}H{place(high):.1f}"/>'
+            f'<circle class="mark{hollow}" cx="{place(ratio):.1f}" cy="{y + 10.5}" r="2.8"/></g>'
+        )
+    return "".join(parts), bottom + 41
+
+
+def caption(name):
+    place, metric, number = name.split(".")
+    return f"{place}: {metric.upper() if metric in ('fct', 'qct') else metric} {number}"
 
 
 def main():
@@ -31,25 +80,18 @@ def main():
         sys.exit(__doc__)
     source, target = sys.argv[1:]
     with open(source, encoding="utf-8") as file:
-        page = file.read()
-    found = re.findall(
-        r'<figure class="change"><figcaption><b>(.*?)</b>.*?'
-        r'<svg class="forest" viewBox="0 0 \d+ (\d+)"[^>]*>(.*?)</svg></figure>',
-        page,
-        re.S,
-    )
-    if not found:
-        sys.exit(f"{source}: the report has no chart \"Change of …\": compare at least two variants")
-    heights = [int(height) + CAPTION + GAP for _, height, _ in found]
-    rows = [max(heights[at : at + 2]) for at in range(0, len(found), 2)]
+        variants = json.load(file)
+    names = list(variants[0]["shows"])
+    drawn = [(caption(name), *chart(list(ratios(variants, name)))) for name in names]
+    heights = [height + CAPTION + GAP for _, _, height in drawn]
+    rows = [max(heights[at : at + 2]) for at in range(0, len(drawn), 2)]
     width, height = 2 * WIDTH + 3 * GAP, sum(rows) + GAP
     parts = []
-    for number, (caption, _, drawing) in enumerate(found):
+    for number, (title, drawing, _) in enumerate(drawn):
         x = GAP + (number % 2) * (WIDTH + GAP)
         y = GAP + sum(rows[: number // 2])
-        drawing = re.sub(r' data-[a-z]+="[^"]*"', "", drawing)
         parts.append(
-            f'<g transform="translate({x} {y})"><text class="caption" x="0" y="11">{caption}</text>'
+            f'<g transform="translate({x} {y})"><text class="caption" x="0" y="11">{title}</text>'
             f'<g transform="translate(0 {CAPTION})">{drawing}</g></g>'
         )
     colours = "".join(f".s{n}{{color:var(--s{n})}}" for n in range(1, 8))
