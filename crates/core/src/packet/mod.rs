@@ -107,42 +107,6 @@ pub struct Protocol {
     pub late: fn(&Packet) -> Body,
 }
 
-crate::named! {
-    /// The kind of a packet.
-    pub enum Kind {
-        Data = "data",
-        Ack = "ack",
-        Syn = "syn",
-        SynAck = "syn-ack",
-        /// Payload of a queue pair's message.
-        RdmaData = "rdma-data",
-        RdmaAck = "rdma-ack",
-        /// Reports a gap before what has arrived.
-        Nack = "nack",
-        Cnp = "cnp",
-        HomaData = "homa-data",
-        Grant = "grant",
-        /// Asks for some of it once more.
-        Resend = "resend",
-        /// Confirms that the message is still to be sent.
-        Busy = "busy",
-        /// Confirms that the whole message has arrived.
-        Done = "done",
-        Ping = "ping",
-        /// Reports that nothing of the message has arrived.
-        Unknown = "unknown",
-        /// A packet of Ultra Ethernet transport, whole or trimmed.
-        UetData = "uet-data",
-        UetAck = "uet-ack",
-        /// Reports a trimmed packet.
-        UetNack = "uet-nack",
-        UetPull = "uet-pull",
-        UetProbe = "uet-probe",
-        /// Names flows to pause to a virtual switch.
-        Overlay = "overlay",
-    }
-}
-
 /// The end of a connection that sends packets of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -152,85 +116,96 @@ pub enum End {
     Host,
 }
 
-impl Kind {
-    /// The protocol that declares this kind.
-    pub const fn protocol(self) -> &'static Protocol {
-        match self {
-            Kind::Data | Kind::Ack | Kind::Syn | Kind::SynAck => &tcp::PROTOCOL,
-            Kind::RdmaData | Kind::RdmaAck | Kind::Nack | Kind::Cnp => &rdma::PROTOCOL,
-            Kind::HomaData | Kind::Grant | Kind::Resend | Kind::Busy => &homa::PROTOCOL,
-            Kind::Done | Kind::Ping | Kind::Unknown => &homa::PROTOCOL,
-            Kind::UetData | Kind::UetAck | Kind::UetNack => &uet::PROTOCOL,
-            Kind::UetPull | Kind::UetProbe => &uet::PROTOCOL,
-            Kind::Overlay => &overlay::PROTOCOL,
+/// Declares the kinds of packets, each in one place: its name, its protocol, the end that sends it,
+/// and the fields that only it has. Makes [`Kind`] and [`Body`] of them.
+macro_rules! kinds {
+    ($(
+        $(#[$meta:meta])*
+        $Kind:ident = $name:literal, $protocol:ident, $end:ident {
+            $($(#[$about:meta])* $field:ident: $type:ty),* $(,)?
         }
-    }
-    /// The end of a connection that sends it.
-    #[inline]
-    pub const fn end(self) -> End {
-        match self {
-            Kind::Data | Kind::Syn | Kind::RdmaData | Kind::HomaData => End::Sender,
-            Kind::Busy | Kind::Ping | Kind::UetData | Kind::UetProbe => End::Sender,
-            Kind::Overlay => End::Host,
-            _ => End::Receiver,
+    )+) => {
+        crate::named! {
+            /// The kind of a packet.
+            pub enum Kind { $($(#[$meta])* $Kind = $name),+ }
         }
-    }
+
+        impl Kind {
+            /// The protocol that declares this kind.
+            pub const fn protocol(self) -> &'static Protocol {
+                match self { $(Kind::$Kind => &$protocol::PROTOCOL),+ }
+            }
+            /// The end of a connection that sends it.
+            #[inline]
+            pub const fn end(self) -> End {
+                match self { $(Kind::$Kind => End::$end),+ }
+            }
+        }
+
+        /// The part that only one kind of packet has. Its tag is the kind. Slots locate a
+        /// connection's end without a lookup; they stand for the lookup by ports that a host makes,
+        /// and are on no wire.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Body {
+            $($(#[$meta])* $Kind { $($(#[$about])* $field: $type),* }),+
+        }
+
+        impl Packet {
+            /// The kind: data, acknowledgement, grant and so on.
+            #[inline]
+            pub fn kind(&self) -> Kind {
+                match self.body { $(Body::$Kind { .. } => Kind::$Kind),+ }
+            }
+        }
+    };
 }
 
-/// The part that only one kind of packet has. Its tag is the kind. Slots locate a connection's
-/// end without a lookup; they stand for the lookup by ports that a host makes, and are on
-/// no wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    Data {
+kinds! {
+    Data = "data", tcp, Sender {
         /// Offset of the first payload byte in its stream.
         seq: u64,
         slot: u32,
         /// The flowcell, counted by the sender's edge.
         flowcell: u16,
-    },
-    Ack {
+    }
+    Ack = "ack", tcp, Receiver {
         /// The next byte expected.
         ack: u64,
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
-    },
-    Syn {
+    }
+    Syn = "syn", tcp, Sender {
         slot: u32,
         /// The flowcell, as of the data that follows.
         flowcell: u16,
-    },
-    SynAck {
-        slot: u32,
-    },
+    }
+    SynAck = "syn-ack", tcp, Receiver { slot: u32 }
     /// Payload of a queue pair's message.
-    RdmaData {
+    RdmaData = "rdma-data", rdma, Sender {
         /// Offset of the first payload byte among all that the queue pair was given.
         seq: u64,
         slot: u32,
         /// The flowcell, counted by the sender's edge.
         flowcell: u16,
-    },
-    RdmaAck {
+    }
+    RdmaAck = "rdma-ack", rdma, Receiver {
         /// The next byte expected.
         ack: u64,
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
-    },
+    }
     /// Reports a gap before what has arrived.
-    Nack {
+    Nack = "nack", rdma, Receiver {
         /// The next byte expected.
         ack: u64,
         slot: u32,
         /// How many switches the data crossed that it answers.
         hops: u8,
-    },
-    Cnp {
-        slot: u32,
-    },
-    HomaData {
+    }
+    Cnp = "cnp", rdma, Receiver { slot: u32 }
+    HomaData = "homa-data", homa, Sender {
         /// Offset of the first payload byte in the message.
         offset: u32,
         /// Bytes of the whole message.
@@ -238,17 +213,17 @@ pub enum Body {
         slot: u32,
         /// Which of the connection's messages, counted from 0.
         number: u16,
-    },
-    Grant {
+    }
+    Grant = "grant", homa, Receiver {
         /// The first byte that may not be sent yet.
         upto: u32,
         slot: u32,
         number: u16,
         /// The priority to send it with.
         priority: u8,
-    },
+    }
     /// Asks for some of it once more.
-    Resend {
+    Resend = "resend", homa, Receiver {
         /// The first byte that is missing.
         from: u32,
         len: u32,
@@ -256,61 +231,36 @@ pub enum Body {
         number: u16,
         /// The priority to send it with.
         priority: u8,
-    },
+    }
     /// Confirms that the message is still to be sent.
-    Busy {
-        slot: u32,
-        number: u16,
-    },
+    Busy = "busy", homa, Sender { slot: u32, number: u16 }
     /// Confirms that the whole message has arrived.
-    Done {
-        slot: u32,
-        number: u16,
-    },
-    Ping {
-        slot: u32,
-        number: u16,
-    },
+    Done = "done", homa, Receiver { slot: u32, number: u16 }
+    Ping = "ping", homa, Sender { slot: u32, number: u16 }
     /// Reports that nothing of the message has arrived.
-    Unknown {
-        slot: u32,
-        number: u16,
-    },
-    /// A packet of Ultra Ethernet transport.
-    UetData {
+    Unknown = "unknown", homa, Receiver { slot: u32, number: u16 }
+    /// A packet of Ultra Ethernet transport, whole or trimmed.
+    UetData = "uet-data", uet, Sender {
         /// Its number among the connection's packets.
         psn: u32,
         /// Up to where its sender wants credit, in units of credit from the beginning.
         target: u32,
         slot: u32,
         value: u16,
-    },
+    }
     /// Acknowledges packets; a [`Selective`] has the rest.
-    UetAck {
-        next: u32,
-        cause: u32,
-        slot: u32,
-    },
+    UetAck = "uet-ack", uet, Receiver { next: u32, cause: u32, slot: u32 }
     /// Reports a trimmed packet.
-    UetNack {
-        psn: u32,
-        slot: u32,
-        value: u16,
-    },
-    UetPull {
+    UetNack = "uet-nack", uet, Receiver { psn: u32, slot: u32, value: u16 }
+    UetPull = "uet-pull", uet, Receiver {
         /// All credit so far, in its units.
         credit: u32,
         slot: u32,
         is_slow: bool,
-    },
-    UetProbe {
-        psn: u32,
-        target: u32,
-        slot: u32,
-        value: u16,
-    },
+    }
+    UetProbe = "uet-probe", uet, Sender { psn: u32, target: u32, slot: u32, value: u16 }
     /// Names flows to pause to a virtual switch; the records are in a side record.
-    Overlay,
+    Overlay = "overlay", overlay, Host {}
 }
 
 impl Default for Body {
@@ -358,33 +308,6 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
-    /// The kind: data, acknowledgement, grant and so on.
-    #[inline]
-    pub fn kind(&self) -> Kind {
-        match self.body {
-            Body::Data { .. } => Kind::Data,
-            Body::Ack { .. } => Kind::Ack,
-            Body::Syn { .. } => Kind::Syn,
-            Body::SynAck { .. } => Kind::SynAck,
-            Body::RdmaData { .. } => Kind::RdmaData,
-            Body::RdmaAck { .. } => Kind::RdmaAck,
-            Body::Nack { .. } => Kind::Nack,
-            Body::Cnp { .. } => Kind::Cnp,
-            Body::HomaData { .. } => Kind::HomaData,
-            Body::Grant { .. } => Kind::Grant,
-            Body::Resend { .. } => Kind::Resend,
-            Body::Busy { .. } => Kind::Busy,
-            Body::Done { .. } => Kind::Done,
-            Body::Ping { .. } => Kind::Ping,
-            Body::Unknown { .. } => Kind::Unknown,
-            Body::UetData { .. } => Kind::UetData,
-            Body::UetAck { .. } => Kind::UetAck,
-            Body::UetNack { .. } => Kind::UetNack,
-            Body::UetPull { .. } => Kind::UetPull,
-            Body::UetProbe { .. } => Kind::UetProbe,
-            Body::Overlay => Kind::Overlay,
-        }
-    }
     /// Whether it carries payload, as opposed to an answer or a handshake packet.
     #[inline]
     pub fn is_data(&self) -> bool {
@@ -443,7 +366,7 @@ impl Packet {
             Body::UetData { slot, .. } | Body::UetAck { slot, .. } => slot,
             Body::UetNack { slot, .. } | Body::UetPull { slot, .. } => slot,
             Body::UetProbe { slot, .. } => slot,
-            Body::Overlay => NONE,
+            Body::Overlay {} => NONE,
         }
     }
     /// The color that buffers drop by.

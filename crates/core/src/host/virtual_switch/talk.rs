@@ -92,7 +92,7 @@ impl Talk {
         }
         let words = Words::new(&records);
         let packet = Packet {
-            body: Body::Overlay,
+            body: Body::Overlay {},
             stamp: now,
             flow: FlowId::MAX,
             src: me,
