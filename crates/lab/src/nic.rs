@@ -69,7 +69,7 @@ impl Nic {
         let arrives = self.cross(starts, departs, &mut packet);
         let jitter = self.uplink.jitter.as_mut();
         let arrives = jitter.map_or(arrives, |jitter| jitter.delay(arrives));
-        fabric.enter((departs, arrives), self.uplink.line, packet, held, buffers);
+        fabric.enter(departs, arrives, self.uplink.line, packet, held, buffers);
     }
 
     /// When a packet that is on the link from `starts` to `departs` has crossed it.
@@ -100,7 +100,7 @@ impl Nic {
         self.spoken_until = starts + time;
         self.busy_until = self.busy_until.max(now) + time;
         let arrives = self.cross(starts, starts + time, &mut packet);
-        fabric.enter((starts + time, arrives), self.uplink.line, packet, held, buffers);
+        fabric.enter(starts + time, arrives, self.uplink.line, packet, held, buffers);
     }
 }
 

@@ -11,7 +11,7 @@
 //! Then the Ethernet frame. All of it is a datagram's content, so whatever carries it has a length
 //! and a checksum of its own. Presto itself puts the label into the destination's address and the
 //! flowcell somewhere that the published description leaves open; a header of its own needs neither
-//! switches that know labels nor room among TCP's
+//! switches that read labels nor room among TCP's
 //! options.
 //!
 //! Invariant: what is read was written by this version, or is refused.

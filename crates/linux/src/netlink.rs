@@ -97,13 +97,13 @@ impl Netlink {
         Ok(Netlink(socket))
     }
 
-    /// Sends a request, and passes the body of each message of the answer to `told`.
+    /// Sends a request, and passes the body of each message of the answer to `take`.
     pub(crate) fn ask(
         &self,
         kind: u16,
         flags: u16,
         body: &[u8],
-        mut told: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8]),
     ) -> Result<(), Errno> {
         let length = (HEADER + body.len()) as u32;
         let [kind, flags] = [kind, REQUEST | flags].map(u16::to_ne_bytes);
@@ -114,7 +114,7 @@ impl Netlink {
         loop {
             let (length, _) = recv(&self.0, &mut room[..], RecvFlags::empty())?;
             let (all, is_last) = messages(&room[..length])?;
-            all.into_iter().for_each(&mut told);
+            all.into_iter().for_each(&mut take);
             if is_last {
                 return Ok(());
             }
@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn attributes_are_found_as_they_were_written() {
-        let told = [attribute(1, &[1, 2, 3, 4]), attribute(2, b"ab\0"), attribute(7, &[5; 8])];
-        let told = told.concat();
-        assert_eq!(find(&told, 1), Some(&[1, 2, 3, 4][..]));
-        assert_eq!((find(&told, 2), find(&told, 7)), (Some(&b"ab\0"[..]), Some(&[5; 8][..])));
-        assert_eq!(find(&told, 3), None);
+        let take = [attribute(1, &[1, 2, 3, 4]), attribute(2, b"ab\0"), attribute(7, &[5; 8])];
+        let take = take.concat();
+        assert_eq!(find(&take, 1), Some(&[1, 2, 3, 4][..]));
+        assert_eq!((find(&take, 2), find(&take, 7)), (Some(&b"ab\0"[..]), Some(&[5; 8][..])));
+        assert_eq!(find(&take, 3), None);
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok((all, _)) = messages(&bytes) {
-                let _ = all.iter().filter_map(|told| find(told, 2)).count();
+                let _ = all.iter().filter_map(|take| find(take, 2)).count();
             }
         }
     }

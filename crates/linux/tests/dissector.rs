@@ -47,7 +47,7 @@ fn datagrams() -> Vec<Vec<u8>> {
         from: [1; 16],
         to: [2; 16],
         sent: Time::from_us(7),
-        heard: Some(Time::from_us(5)),
+        newest: Some(Time::from_us(5)),
         waited: Time::from_us(1),
         padded: Some(Padded { sent: Time::from_us(3), length: 1400 }),
         length: 1400,

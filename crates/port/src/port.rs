@@ -98,10 +98,8 @@ impl Port {
     /// if the port has fewer flows.
     #[inline]
     pub fn try_send(&mut self, flow: u32, frame: &[u8]) -> Result<(), Unsent> {
-        let sent = match &mut self.state {
-            State::Attached(attached) => attached.send(flow, frame),
-            _ => Err(Unsent::WouldBlock),
-        };
+        let attached = self.attached().ok_or(Unsent::WouldBlock);
+        let sent = attached.and_then(|attached| attached.send(flow, frame));
         if sent == Err(Unsent::WouldBlock) {
             self.idle();
         }
@@ -113,10 +111,8 @@ impl Port {
     /// # Errors
     /// The reason why the first frame was not sent, as of [`Port::try_send`].
     pub fn try_send_all(&mut self, flow: u32, frames: &[&[u8]]) -> Result<usize, Unsent> {
-        let sent = match &mut self.state {
-            State::Attached(attached) => attached.send_all(flow, frames),
-            _ => Err(Unsent::WouldBlock),
-        };
+        let attached = self.attached().ok_or(Unsent::WouldBlock);
+        let sent = attached.and_then(|attached| attached.send_all(flow, frames));
         if sent == Err(Unsent::WouldBlock) {
             self.idle();
         }
@@ -125,14 +121,15 @@ impl Port {
     /// Receives as many frames as there are, and as there is room for; how many.
     #[inline]
     pub fn recv(&mut self, frames: &mut [Frame]) -> usize {
-        let count = match &mut self.state {
-            State::Attached(attached) => attached.receive(frames),
-            _ => 0,
-        };
+        let count = self.attached().map_or(0, |attached| attached.receive(frames));
         if count == 0 {
             self.idle();
         }
         count
+    }
+    #[inline]
+    fn attached(&mut self) -> Option<&mut Attached> {
+        if let State::Attached(attached) = &mut self.state { Some(attached) } else { None }
     }
     /// Whether the switch has paused a flow: its receiver is slow. It may still have credits.
     pub fn paused(&self, flow: u32) -> bool {
@@ -140,17 +137,11 @@ impl Port {
     }
     /// How many frames of a flow would be taken now.
     pub fn credits(&mut self, flow: u32) -> u32 {
-        match &mut self.state {
-            State::Attached(attached) => attached.credits(flow),
-            _ => 0,
-        }
+        self.attached().map_or(0, |attached| attached.credits(flow))
     }
     /// Frames that were sent and have not left the switch.
     pub fn in_flight(&mut self) -> usize {
-        match &mut self.state {
-            State::Attached(attached) => attached.in_flight(),
-            _ => 0,
-        }
+        self.attached().map_or(0, |attached| attached.in_flight())
     }
     /// How many flows there are: 0 to one less.
     pub fn flows(&self) -> u32 {
@@ -185,18 +176,12 @@ impl Port {
     /// Requests a wake-up. `false`: there are frames already, and no wake-up follows.
     pub fn arm_readable(&mut self) -> bool {
         self.look();
-        match &mut self.state {
-            State::Attached(attached) => attached.arm_readable(),
-            _ => true,
-        }
+        self.attached().map_or(true, |attached| attached.arm_readable())
     }
     /// Asks to be woken when buffers come back. `false`: some have just.
     pub fn arm_writable(&mut self) -> bool {
         self.look();
-        match &mut self.state {
-            State::Attached(attached) => attached.arm_writable(),
-            _ => true,
-        }
+        self.attached().map_or(true, |attached| attached.arm_writable())
     }
     /// Sleeps until there are frames, or buffers have come back, or the time is over.
     pub fn wait(&mut self, timeout: Duration) {

@@ -327,8 +327,7 @@ impl<K: Copy + Eq> Host<K> {
 
     /// A packet of a kernel that has no stage.
     pub fn put_cut<W: HostWire>(&mut self, now: Time, packet: Packet, wire: &mut W) {
-        let id = wire.inject(packet);
-        self.nic.offer(now, id, wire);
+        self.nic.put(now, packet, wire);
     }
 
     /// An acknowledgement of a connection; `class`: of its traffic.

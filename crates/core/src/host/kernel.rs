@@ -56,6 +56,7 @@ pub struct KernelSending {
 impl KernelSending {
     /// A packet with payload leaves: as an endpoint would describe it, with an offset. One that
     /// ends before what was sent is a retransmission.
+    #[inline]
     pub fn describe(&mut self, packet: Packet) -> Packet {
         let mut described = packet;
         let offsets = self.offsets.get_or_insert_with(|| Offsets::new(packet.seq() as u32));

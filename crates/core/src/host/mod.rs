@@ -110,6 +110,11 @@ pub trait HostWire {
     fn packets(&mut self) -> &mut Packets;
     /// The host makes a packet: count it and keep it.
     fn inject(&mut self, packet: Packet) -> PacketId;
+    /// The host makes a packet that leaves at `departs`: no queue of the host keeps it.
+    fn leave(&mut self, packet: Packet, departs: Time) {
+        let id = self.inject(packet);
+        self.transmit(id, departs);
+    }
     /// Put `id` on the NIC's link; its last bit leaves at `departs`.
     fn transmit(&mut self, id: PacketId, departs: Time);
     /// The last packet of a segment leaves then, for its flow's [`FlowQueue::leaves`].

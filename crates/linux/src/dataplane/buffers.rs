@@ -9,7 +9,7 @@ use super::frame::{Offload, vlan};
 pub type BufferId = u32;
 /// Bytes before a frame that was read: for a tag that it gets.
 pub const ROOM: usize = vlan::LENGTH;
-/// Room that a buffer must have: the longest frame that IP can say, with its tags.
+/// Room that a buffer must have: the longest frame that IP can have, with its tags.
 pub const FRAME_MAX: usize = 65_536 + 64;
 /// "No buffer": a packet without payload.
 pub const NONE: BufferId = u32::MAX;

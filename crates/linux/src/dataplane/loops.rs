@@ -147,7 +147,7 @@ impl Watch {
         number <= self.number && self.number - number < RECENT
     }
     /// Another switch's probe has come from the port.
-    pub fn heard(&mut self, now: Time, is_smaller: bool) {
+    pub fn on_foreign(&mut self, now: Time, is_smaller: bool) {
         self.yields |= is_smaller;
         if now.saturating_sub(self.sent) >= BLOCKED {
             self.due = now;
@@ -220,7 +220,7 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!([(); 3].map(|()| watch.returned(now)), [false, false, true]);
         let mut watch = Watch::default();
-        watch.heard(now, true);
+        watch.on_foreign(now, true);
         assert!(watch.returned(now));
     }
 

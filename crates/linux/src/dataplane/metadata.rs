@@ -95,7 +95,7 @@ impl Classifier {
         let tag = view.tag.and_then(|at| Tag::read(header, at)).unwrap_or_default();
         let flow = self.flow(header, view);
         let size = length.saturating_sub(view.ethernet) + usize::from(self.framing);
-        let (body, said) = transport(header, view);
+        let (body, bits) = transport(header, view);
         Ok(Packet {
             body,
             stamp: now,
@@ -107,7 +107,7 @@ impl Classifier {
             rank: tag.rank,
             size: u16::try_from(size).unwrap_or(u16::MAX),
             payload: view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16),
-            flags: said | if tag.deflected { flags::DEFLECTED } else { 0 },
+            flags: bits | if tag.deflected { flags::DEFLECTED } else { 0 },
             class: class(header, view),
             ttl: ip(header, view).map_or(TTL, |ip| ip.hops(header)),
             ..Packet::default()
@@ -127,8 +127,8 @@ impl Classifier {
 /// stream.
 fn transport(header: &[u8], view: &View) -> (Body, u16) {
     let Some(layers) = view.tcp() else { return (Body::default(), 0) };
-    let said = tcp::flags(header, layers);
-    let has = |bit: u8| said & bit != 0;
+    let bits = tcp::flags(header, layers);
+    let has = |bit: u8| bits & bit != 0;
     let body = match (has(tcp::SYN), has(tcp::ACK)) {
         (true, false) => Body::Syn { slot: NONE, flowcell: 0 },
         (true, true) => Body::SynAck { slot: NONE },

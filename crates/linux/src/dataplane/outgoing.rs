@@ -68,6 +68,21 @@ impl<'a> Outgoing<'a> {
     }
 }
 
+/// A frame in one piece, which waits.
+#[derive(Debug)]
+pub struct Kept {
+    pub view: View,
+    /// The work that is still to be done to it.
+    pub offload: Offload,
+    pub bytes: Vec<u8>,
+}
+
+impl Kept {
+    pub fn of(frame: &Outgoing<'_>) -> Kept {
+        Kept { view: frame.view, offload: frame.offload, bytes: frame.front(frame.length) }
+    }
+}
+
 /// Cuts the frame into packets and completes their checksums.
 ///
 /// # Errors

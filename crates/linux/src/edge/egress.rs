@@ -2,7 +2,7 @@
 //! carries them.
 //!
 //! One decision a super-segment, before it is cut, so all its packets have the same stamp (Presto,
-//! section 3.1). Packets other than TCP's take the path that their flow's hash says: nobody
+//! section 3.1). Packets other than TCP's take the path of their flow's hash: nobody
 //! restores order for them.
 //!
 //! A flow that was forgotten begins anew with a random flowcell number, newer or older than what
@@ -101,8 +101,8 @@ pub struct Sent {
 
 impl Edge {
     /// Takes a frame for one peer. Packets that wait keep a reference to the frame's buffer. A
-    /// partial checksum that this completes is complete for the next peer, too, and the frame says
-    /// so.
+    /// partial checksum that this completes is complete for the next peer, too, and the
+    /// frame's offload has it.
     ///
     /// # Errors
     /// [`Drop::Nowhere`] if the peer has no path, the reason why the frame cannot be cut into
@@ -199,11 +199,15 @@ impl Edge {
         }
         let bytes = frame.bytes(buffers);
         let key = view.tcp().map(|l| FlowKey::of(bytes, l, view.vlan, first.dst as u16));
-        let said = view.tcp().map_or(0, |layers| tcp::flags(bytes, layers));
+        let bits = view.tcp().map_or(0, |layers| tcp::flags(bytes, layers));
         let sending = key.and_then(|key| self.sending(first.flow, key));
-        let framing = self.framing;
-        let packets =
-            frames.iter().scan(first, move |next, held| Some(describe(next, held, framing)));
+        let (framing, is_marked) = (self.framing, self.driver.shim.is_some());
+        let packets = frames.iter().scan(first, move |next, held| {
+            if is_marked {
+                next.class = held.class();
+            }
+            Some(describe(next, held, framing))
+        });
         let mut link = Link { driver: &mut self.driver, buffers, counters: &mut self.counters };
         match sending {
             Some(at) => {
@@ -214,7 +218,7 @@ impl Edge {
                 let counts = counted(len, headers);
                 self.host.send_cut(now, egress, stream, counts, packets, &mut link);
                 *label = link.driver.leaving.first().map_or(0, |first| first.entropy as u16);
-                if said & (tcp::FIN | tcp::RST) != 0 {
+                if bits & (tcp::FIN | tcp::RST) != 0 {
                     self.flows.remove(at);
                 }
             }
@@ -314,7 +318,6 @@ fn describe(next: &mut Packet, held: &Held, framing: u16) -> Packet {
     let size = length - view.ethernet + usize::from(framing);
     let mut packet = *next;
     packet.payload = view.layers().map_or(0, |layers| (layers.end - layers.payload) as u16);
-    packet.class = held.class();
     packet.size = u16::try_from(size).unwrap_or(u16::MAX);
     if let Body::Data { seq, .. } = &mut next.body {
         *seq += u64::from(packet.payload);

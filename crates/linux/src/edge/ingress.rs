@@ -6,9 +6,9 @@
 //! which all that has arrived was looked at: else a loop that was held up would look like
 //! reordering, or hide it.
 //!
-//! A partial checksum says that the sender's kernel made the packet and that what carried it
+//! A partial checksum means that the sender's kernel made the packet and that what carried it
 //! vouches for its bytes. A packet with a whole one merges only after that was found right, since a
-//! super-segment says that it is.
+//! super-segment claims that it is.
 //!
 //! Invariant: every packet that comes in goes up once, or is counted as dropped; a
 //! flow's state is its own, whatever labels and flowcells another one claims.
@@ -116,14 +116,15 @@ impl Flows for Kernel {
 }
 
 impl Edge {
-    /// Takes a packet that has left the fabric at `at`, and what its header says, if that is a
+    /// Takes a packet that has left the fabric at `at`, and its headers, if that is a
     /// frame's. [`Edge::flush`] follows when the round ends.
     pub fn arrive(
         &mut self,
         at: Time,
         peer: usize,
         stamp: Encapsulation,
-        (mut bytes, view): (Bytes, Option<View>),
+        mut bytes: Bytes,
+        view: Option<View>,
         buffers: &mut Buffers,
     ) {
         let Some(view) = view.filter(|view| !stamp.partial || view.layers().is_some()) else {
@@ -253,7 +254,7 @@ impl Edge {
         self.hand_up(now, buffers, up);
     }
 
-    /// The flow that this packet says is over, if it says so.
+    /// The flow that this packet ends, if it ends one.
     fn ended(&self, id: PacketId) -> Option<(u32, FlowKey)> {
         let arrived = self.driver.arrived(id)?;
         let (header, layers) = (arrived.bytes.header.bytes(), arrived.view.tcp()?);

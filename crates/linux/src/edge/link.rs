@@ -39,6 +39,7 @@ pub(super) struct Arrived {
 }
 
 /// The state that drives the node, but for buffers.
+#[derive(Default)]
 pub(super) struct Driver {
     pub(super) packets: Packets,
     /// By a packet's number: those that have come.
@@ -66,21 +67,7 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new(rule: Option<Rule>, labels: Vec<Vec<u16>>, keys: Keys) -> Driver {
-        Driver {
-            packets: Packets::default(),
-            arrived: Vec::new(),
-            calls: Vec::new(),
-            rule,
-            is_followed: true,
-            labels,
-            keys,
-            leaving: Vec::new(),
-            words: VecDeque::new(),
-            shim: None,
-            clock: Time::ZERO,
-            dropped_bytes: 0,
-            has_seen: Time::ZERO,
-        }
+        Driver { rule, is_followed: true, labels, keys, ..Driver::default() }
     }
 
     /// Keeps a packet that has come.
@@ -197,6 +184,9 @@ impl HostWire for Link<'_> {
             leaving.push(packet);
         }
         packets.remove(id);
+    }
+    fn leave(&mut self, packet: Packet, _: Time) {
+        self.driver.leaving.push(packet);
     }
     fn departs(&mut self, _: &Packet, _: Time) {}
     fn call(&mut self, at: Time, call: Call) {

@@ -195,7 +195,7 @@ impl Edge {
         self.driver.end_all(buffers);
     }
 
-    /// Flows of peers that receive offload knows.
+    /// Flows of peers in receive offload.
     pub fn flows_received(&self) -> usize {
         self.host.receive().map_or(0, |receive| receive.flows())
     }

@@ -72,7 +72,7 @@ impl Bench {
         let packet = self.packet(frame);
         let stamp = Encapsulation { label, flowcell, partial };
         let view = packet.view();
-        edge.arrive(Time::from_us(us), 0, stamp, (packet, view), &mut self.buffers);
+        edge.arrive(Time::from_us(us), 0, stamp, packet, view, &mut self.buffers);
     }
     pub(super) fn flush(&mut self, edge: &mut Edge, us: u64) {
         let now = Time::from_us(us);
@@ -218,7 +218,7 @@ fn super_segments_cross_whole_and_in_order() {
         for (us, cell) in cells.into_iter().enumerate() {
             for (stamp, packet) in cell {
                 let (at, view) = (Time::from_us(us as u64), packet.view());
-                receiver.arrive(at, 0, stamp, (packet, view), &mut bench.buffers);
+                receiver.arrive(at, 0, stamp, packet, view, &mut bench.buffers);
             }
             bench.flush(&mut receiver, us as u64);
         }

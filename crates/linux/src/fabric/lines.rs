@@ -150,6 +150,7 @@ impl Line {
 }
 
 /// All lines, the packets on them or before them, and the calls to make.
+#[derive(Default)]
 pub struct Lines {
     pub all: Vec<Line>,
     /// Those that lead out by a port.
@@ -184,24 +185,8 @@ pub struct Lines {
 impl Lines {
     pub fn new(all: Vec<Line>) -> Lines {
         let leads_out = |line: &u32| all[*line as usize].far == Far::Port;
-        Lines {
-            ports: (0..all.len() as u32).filter(leads_out).collect(),
-            all,
-            packets: Packets::default(),
-            held: Vec::new(),
-            calls: BinaryHeap::new(),
-            left: VecDeque::new(),
-            modelled: VecDeque::new(),
-            modelled_bytes: 0,
-            trimmed_bytes: 0,
-            paused: VecDeque::new(),
-            advanced: Time::ZERO,
-            arrivals: 0,
-            hops: 0,
-            dropped_bytes: 0,
-            passed: Vec::new(),
-            flat: Vec::new(),
-        }
+        let ports = (0..all.len() as u32).filter(leads_out).collect();
+        Lines { ports, all, ..Lines::default() }
     }
     pub fn held(&self) -> usize {
         self.packets.live()
@@ -259,7 +244,8 @@ impl Lines {
     pub fn pass(
         &mut self,
         at: Time,
-        (end, outgoing): (LinkEnd, bool),
+        end: LinkEnd,
+        outgoing: bool,
         id: PacketId,
         buffers: &Buffers,
     ) {
@@ -367,7 +353,7 @@ impl Lines {
 
 impl Line {
     fn send_pause(&mut self, frame: PauseFrame) -> Result<(), Drop> {
-        // The device at the other end of a real link knows PFC, and no pause of flows.
+        // The device at the other end of a real link has PFC, and no pause of flows.
         let PauseTarget::Priority(priority) = frame.target else { return Ok(()) };
         let quantum = self.rate.time(pause::QUANTUM_BYTES).as_ps().max(1);
         let mut quanta = [None; 8];
@@ -413,7 +399,7 @@ impl Wire for Exit<'_> {
             outages.strike(packet, starts, departs + delay);
         }
         if is_watched {
-            self.lines.pass(departs, (LinkEnd::Port(line), true), id, self.buffers);
+            self.lines.pass(departs, LinkEnd::Port(line), true, id, self.buffers);
         }
         self.lines.hops += 1;
         match far {

@@ -117,7 +117,8 @@ impl Fabric {
     /// the last call of [`Fabric::advance`].
     pub fn enter(
         &mut self,
-        (left, at): (Time, Time),
+        left: Time,
+        at: Time,
         line: u32,
         packet: Packet,
         held: Held,
@@ -129,7 +130,7 @@ impl Fabric {
         debug_assert!(at >= self.lines.advanced, "{at} is before {}", self.lines.advanced);
         let id = self.lines.take(packet, held);
         if is_watched {
-            self.lines.pass(left, (LinkEnd::Host(line), true), id, buffers);
+            self.lines.pass(left, LinkEnd::Host(line), true, id, buffers);
         }
         self.lines.arrives(at, line, id, false);
     }
@@ -163,7 +164,7 @@ impl Fabric {
     }
 
     /// Takes the frames that have passed watched ends before `until`, in the order of time; of one
-    /// time, in the order in which the fabric knew of them. No frame passes before the last call of
+    /// time, in the order in which the fabric noted them. No frame passes before the last call of
     /// [`Fabric::advance`].
     pub fn passed(&mut self, until: Time) -> Vec<Passed> {
         let mut passed: Vec<Passed> =
@@ -233,7 +234,7 @@ impl Fabric {
                 Ok(packet) => {
                     let id = lines.take(packet, held);
                     if lines.all[line as usize].watched.port {
-                        lines.pass(now, (LinkEnd::Port(line), false), id, buffers);
+                        lines.pass(now, LinkEnd::Port(line), false, id, buffers);
                     }
                     switch.on_arrival(now, port, id, &mut Exit { lines, buffers, first: *first });
                 }
@@ -253,7 +254,7 @@ impl Fabric {
             if let Some(quanta) = quanta {
                 let duration = rate.time(u64::from(*quanta) * pause::QUANTUM_BYTES);
                 let target = PauseTarget::Priority(priority as u8);
-                self.make((now, Call::Pause(line, target, duration)), buffers);
+                self.make(now, Call::Pause(line, target, duration), buffers);
             }
         }
     }
@@ -273,12 +274,12 @@ impl Fabric {
     }
 
     fn call_until(&mut self, until: (Time, Call), buffers: &mut Buffers) {
-        while let Some(due) = self.lines.due(until) {
-            self.make(due, buffers);
+        while let Some((at, call)) = self.lines.due(until) {
+            self.make(at, call, buffers);
         }
     }
 
-    fn make(&mut self, (at, call): (Time, Call), buffers: &mut Buffers) {
+    fn make(&mut self, at: Time, call: Call, buffers: &mut Buffers) {
         if let Call::Arrive(_, line, _, id) | Call::Leave(_, line, _, id) = call
             && let Some(reason) = self.lines.lost(id)
         {
@@ -287,7 +288,7 @@ impl Fabric {
         let line = match call {
             Call::Leave(_, line, _, id) => {
                 if self.lines.all[line as usize].watched.host {
-                    self.lines.pass(at, (LinkEnd::Host(line), false), id, buffers);
+                    self.lines.pass(at, LinkEnd::Host(line), false, id, buffers);
                 }
                 return self.lines.leave(at, line, id);
             }
@@ -299,7 +300,7 @@ impl Fabric {
         if let Call::Arrive(.., id) = call
             && self.lines.all[line as usize].watched.port
         {
-            self.lines.pass(at, (LinkEnd::Port(line), false), id, buffers);
+            self.lines.pass(at, LinkEnd::Port(line), false, id, buffers);
         }
         let (node, port) = self.ends[line as usize];
         let Node { switch, first } = &mut self.nodes[node as usize];

@@ -6,30 +6,21 @@
 //!
 //! Invariant: the switch sleeps only when none of them has anything and each will wake it.
 
-use super::node::{Node, Remote};
-use crate::dataplane::buffers::Buffers;
+use super::node::{Node, Round};
 use crate::dataplane::fault;
 use crate::dataplane::port::Port;
-use millpond_core::Time;
 
 impl Node {
     /// Does what such a port is due, and handles what it has for now. Whether there was something.
-    pub fn serve_attached(
-        &mut self,
-        now: Time,
-        port: usize,
-        has_events: bool,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> bool {
+    pub fn serve_attached(&mut self, round: &mut Round<'_>, port: usize, has_events: bool) -> bool {
         let is_stopped = self.is_stopped();
-        let slot = &mut self.slots[port];
+        let (now, slot) = (round.now, &mut self.slots[port]);
         let attended = fault::caught(|| slot.attend(now, has_events, is_stopped, &mut self.flat));
         let worked = attended.unwrap_or_else(|panic| {
             self.fail(port, panic);
             true
         });
-        worked | (!is_stopped && self.receive(now, port, usize::MAX, buffers, remote) > 0)
+        worked | (!is_stopped && self.receive(round, port, usize::MAX) > 0)
     }
     /// Shows them what was done for them in a round.
     pub fn flush_attached(&mut self, ports: &[usize]) {

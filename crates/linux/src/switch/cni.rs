@@ -11,7 +11,7 @@
 
 use super::apply;
 use super::config::PortParams;
-use super::error::Error;
+use super::error::{Error, run};
 use super::ports;
 use super::show;
 use super::state::State;
@@ -280,18 +280,9 @@ impl Call<'_> {
                 arguments.extend(["via", gateway]);
             }
             arguments.extend(["dev", device]);
-            let done =
-                namespace::within(Some(place), || Command::new("ip").args(&arguments).output());
-            match done.and_then(|done| done) {
-                Ok(done) if done.status.success() => {}
-                Ok(done) => {
-                    let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
-                    return Err(Problem::new(100, format!("the route to {to}"), said));
-                }
-                Err(e) => {
-                    return Err(Problem::new(100, format!("the route to {to}, with `ip`"), e));
-                }
-            }
+            let failed = |e| Problem::new(100, format!("the route to {to}"), e);
+            let done = namespace::within(Some(place), || run("ip", &arguments));
+            done.unwrap_or_else(|e| Err(e.to_string())).map_err(failed)?;
         }
         Ok(())
     }
@@ -361,17 +352,17 @@ impl Call<'_> {
             found.ok_or_else(|| Problem::new(7, format!("no plugin {}", ipam.kind), &folders))?;
         let failed = |e: std::io::Error| Problem::new(5, plugin.display().to_string(), e);
         let output = self.call(&plugin, command).map_err(failed)?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
             // Its output has the error in the form of the specification.
-            let told = serde_json::from_str::<Value>(&said).ok();
-            let told = told.as_ref();
-            let code = told.and_then(|it| it.get("code")?.as_u64()).unwrap_or(100) as u32;
-            let msg = told.and_then(|it| text(it, "msg")).unwrap_or("no answer").to_string();
-            return Err(Problem::new(code, format!("{}: {msg}", ipam.kind), said.trim()));
+            let answer = serde_json::from_str::<Value>(&printed).ok();
+            let answer = answer.as_ref();
+            let code = answer.and_then(|it| it.get("code")?.as_u64()).unwrap_or(100) as u32;
+            let msg = answer.and_then(|it| text(it, "msg")).unwrap_or("no answer").to_string();
+            return Err(Problem::new(code, format!("{}: {msg}", ipam.kind), printed.trim()));
         }
         match command {
-            "ADD" => serde_json::from_str(&said)
+            "ADD" => serde_json::from_str(&printed)
                 .map_err(|e| Problem::new(6, format!("what {} has said", ipam.kind), e)),
             _ => Ok(Given::default()),
         }
@@ -412,9 +403,9 @@ mod tests {
 
     #[test]
     fn versions_are_told() {
-        let told =
+        let answer =
             call(&[("CNI_COMMAND", "VERSION")], r#"{"cniVersion":"1.0.0"}"#).unwrap().unwrap();
-        assert_eq!(told["supportedVersions"], json!(["0.4.0", "1.0.0"]));
+        assert_eq!(answer["supportedVersions"], json!(["0.4.0", "1.0.0"]));
     }
 
     #[test]

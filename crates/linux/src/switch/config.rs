@@ -45,10 +45,19 @@ const NAME_MAX: usize = 63;
 const SOCKET_MAX: usize = 107;
 /// The longest packet of an application or a guest by default.
 pub const SHARED_MTU: u32 = 1500;
-/// Keys of shared memory.
-const SHARED: [&str; 6] = ["flows", "ring", "frames", "queue", "queue-memory", "headroom"];
-/// Keys of ports that others attach to.
-const SOCKET: [&str; 2] = ["socket", "uid"];
+/// Keys of some kinds alone, the kinds, and their names.
+const OF_KINDS: [(&[&str], &[PortKind], &str); 7] = {
+    use PortKind::{AfPacket, Pcap, Shared, Tap, VhostUser};
+    [
+        (&["read", "write"], &[Pcap], "pcap"),
+        (&["device", "namespace"], &[Tap, AfPacket], "tap and af-packet"),
+        (&["addresses", "shape", "source-guard"], &[Tap], "tap"),
+        (&["gate"], &[AfPacket], "af-packet"),
+        (&["socket", "uid"], &[Shared, VhostUser], "shared and vhost-user"),
+        (&["flows", "ring", "frames", "queue", "queue-memory", "headroom"], &[Shared], "shared"),
+        (&["mtu"], &[Tap, Shared, VhostUser], "tap, shared and vhost-user"),
+    ]
+};
 
 choice! {
     /// The kind of a port.
@@ -151,7 +160,7 @@ params! {
         #[within(65536..=1073741824)]
         pub queue_memory: Bytes = Bytes(8 << 20),
         /// How much of queue-memory only flows may take that were asked to pause: what they send
-        /// until they hear. Off: an eighth.
+        /// until the notice arrives. Off: an eighth.
         pub headroom: Option<Bytes> = None,
     }
 }
@@ -198,7 +207,7 @@ params! {
         /// Between two probes of a path.
         #[within(1_000_000_000i64..=10_000_000_000_000i64)]
         pub probe: Time = Time::from_ms(10),
-        /// A path is dead when the newest probe that was heard over it is older than another path's
+        /// A path is dead when the newest probe that arrived over it is older than another path's
         /// by more.
         #[within(1_000_000_000i64..=60_000_000_000_000i64)]
         pub dead_after: Time = Time::from_ms(30),
@@ -206,7 +215,7 @@ params! {
         pub skew_max: Time = Time::from_us(500),
         /// Whether the two pause each other's flows; with a key alone.
         pub overlay: bool = true,
-        /// From telling the peer to pause a flow until nothing more of it arrives.
+        /// From asking the peer to pause a flow until nothing more of it arrives.
         #[within(20_000_000i64..=1_000_000_000_000i64)]
         pub feedback: Time = Time::from_ms(2),
         /// How long the peer holds a flow that it is asked to pause, unless it is asked again.
@@ -424,13 +433,11 @@ fn read_name(r: &mut Checked<'_, '_>, port: &PortParams) {
 
 /// The keys that only ports of some kinds have.
 fn read_kind(r: &mut Checked<'_, '_>, port: &PortParams) {
-    let only = |keys: &[&str], kind: &str, r: &mut Checked<'_, '_>| {
+    let others = OF_KINDS.iter().filter(|(_, kinds, _)| !kinds.contains(&port.kind));
+    for (keys, _, names) in others {
         for key in r.written(keys) {
-            r.wrong(key, format!("is for {kind} ports only"));
+            r.wrong(key, format!("is for {names} ports only"));
         }
-    };
-    if port.kind != PortKind::Pcap {
-        only(&["read", "write"], "pcap", r);
     }
     if port.has_device() {
         let device = port.device();
@@ -443,15 +450,11 @@ fn read_kind(r: &mut Checked<'_, '_>, port: &PortParams) {
             );
             r.wrong_help(key, message, help);
         }
-    } else {
-        only(&["device", "namespace"], "tap and af-packet", r);
-        if port.kind == PortKind::Pcap && port.read.is_none() && port.write.is_none() {
-            r.missing("read");
-        }
+    } else if port.kind == PortKind::Pcap && port.read.is_none() && port.write.is_none() {
+        r.missing("read");
     }
-    if port.kind != PortKind::Tap {
-        only(&["addresses", "shape", "source-guard"], "tap", r);
-    } else if port.source_guard
+    if port.kind == PortKind::Tap
+        && port.source_guard
         && let Some(key) = ["hardware-addresses", "addresses"].into_iter().find(|key| !r.has(key))
     {
         let message = format!("the guard has no `{key}` to compare frames with");
@@ -466,21 +469,10 @@ fn read_kind(r: &mut Checked<'_, '_>, port: &PortParams) {
         );
         r.wrong_help("importance", message, "remove the key");
     }
-    if port.kind != PortKind::AfPacket {
-        only(&["gate"], "af-packet", r);
-    }
-    let attached = matches!(port.kind, PortKind::Shared | PortKind::VhostUser);
-    if !attached {
-        only(&SOCKET, "shared and vhost-user", r);
-    }
-    if port.kind != PortKind::Shared {
-        only(&SHARED, "shared", r);
-    }
     match port.kind {
-        PortKind::Tap => {}
         PortKind::Shared => read_shared(r, port),
         PortKind::VhostUser => read_socket(r, port),
-        PortKind::AfPacket | PortKind::Pcap => only(&["mtu"], "tap, shared and vhost-user", r),
+        PortKind::Tap | PortKind::AfPacket | PortKind::Pcap => {}
     }
 }
 

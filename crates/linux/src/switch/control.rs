@@ -136,7 +136,7 @@ impl Asking {
         let message = format!("{workers} workers (`workers`) take a switch that starts anew");
         done.ok_or(Error::Refused(message))
     }
-    pub(super) fn tell(&self, order: Order) {
+    pub(super) fn order(&self, order: Order) {
         // One that has ended needs none.
         if self.requests.send(Request::Team(order)).is_ok() {
             let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());

@@ -4,6 +4,7 @@
 //! Invariant: it leaves nothing behind; what can be tried is tried, not guessed from a version.
 
 use super::config::{Config, PortKind, PortParams};
+use super::error::run;
 use super::reading::{PortReading, Reading};
 use super::scheduling;
 use super::supervise::Restarts;
@@ -13,48 +14,44 @@ use crate::limit::doctor::{Finding, State, read};
 use chrono::{DateTime, SecondsFormat};
 use millpond_worlds::namespace;
 use std::fs;
-use std::process::Command;
 
 pub fn examine() -> Vec<Finding> {
     let name = format!("mpdoctor{}", std::process::id() % 100_000);
     let tap = Tap::open(&TapSettings { device: name, persistent: false });
     let packet = AfPacket::open("lo");
-    let ip = Command::new("ip").arg("-V").output();
+    let ip = run("ip", &["-V"]);
     let own = namespace::within(Some("/proc/self/ns/net"), || ());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let default = read("/proc/sys/net/ipv4/tcp_congestion_control");
-    let told = |result: Result<(), String>| result.map_or_else(|e| e, |()| "tried: yes".into());
+    let found = |result: Result<(), String>| result.map_or_else(|e| e, |()| "tried: yes".into());
     vec![
         Finding::new(
             "TAP with offloads",
             tap.is_ok(),
             State::Fatal,
-            told(tap.as_ref().map(|_| ()).map_err(|e| e.to_string())),
+            found(tap.as_ref().map(|_| ()).map_err(|e| e.to_string())),
             "no tap port can be made: load the module tun, run as root or with CAP_NET_ADMIN",
         ),
         Finding::new(
             "packet sockets",
             packet.is_ok(),
             State::Lacking,
-            told(packet.as_ref().map(|_| ()).map_err(|e| e.to_string())),
+            found(packet.as_ref().map(|_| ()).map_err(|e| e.to_string())),
             "no af-packet port can be attached: CAP_NET_RAW, and CONFIG_PACKET in the kernel",
         ),
         Finding::new(
             "namespaces",
             own.is_ok(),
             State::Lacking,
-            told(own.as_ref().map(|_| ()).map_err(|e| e.to_string())),
+            found(own.as_ref().map(|_| ()).map_err(|e| e.to_string())),
             "ports must be in the switch's own network namespace: entering others takes \
              CAP_SYS_ADMIN",
         ),
         Finding::new(
             "ip",
-            ip.as_ref().is_ok_and(|o| o.status.success()),
+            ip.is_ok(),
             State::Lacking,
-            ip.map_or_else(
-                |e| e.to_string(),
-                |o| String::from_utf8_lossy(&o.stdout).trim().to_string(),
-            ),
+            ip.unwrap_or_else(|e| e),
             "`addresses` of tap ports cannot be set: install iproute2, or set them otherwise",
         ),
         Finding::new(
@@ -202,8 +199,8 @@ fn underlay(
         places.iter().flat_map(|place| look(place).unwrap_or_default()).collect();
     let names: Vec<&str> = found.iter().map(String::as_str).collect();
     let is_fine = names.is_empty();
-    let told = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
-    (!places.is_empty()).then(|| Finding::new(what, is_fine, State::Lacking, told, cost))
+    let found = if is_fine { "none taken".into() } else { format!("taken at {}", list(&names)) };
+    (!places.is_empty()).then(|| Finding::new(what, is_fine, State::Lacking, found, cost))
 }
 
 #[cfg(test)]

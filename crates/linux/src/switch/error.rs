@@ -2,6 +2,7 @@
 
 use crate::dataplane::port;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Why a switch was not changed or read.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,17 @@ pub enum Error {
     Refused(String),
     #[error("{what}: {reason}")]
     Kernel { what: String, reason: String },
+}
+
+/// Runs `ip` or `tc`. Returns the output.
+///
+/// # Errors
+/// The text in which the program names the reason, or why the program did not start.
+pub(super) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let done = Command::new(program).args(arguments).output();
+    let done = done.map_err(|e| format!("`{program}`: {e}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
 }
 
 impl Error {

@@ -8,41 +8,29 @@
 //! paused only while the peer pauses what its first frame belongs to.
 
 use crate::dataplane::flow::Keys;
-use crate::dataplane::frame::{Offload, View};
+use crate::dataplane::outgoing::Kept;
 use crate::dataplane::port::shared::{Origin, Pause};
 use millpond_core::flow_queues::{Arrival, Class, Config, FlowQueues, Outcome, SLOTS};
 use millpond_core::overlay::FlowKey;
 use millpond_core::random::Stream;
 use millpond_core::{Bytes, Time};
+use slab::Slab;
 use std::collections::BTreeMap;
 
 /// Bytes of a frame by which slots are counted.
 const FRAME: u64 = 256;
 
-#[derive(Debug)]
-pub struct Waiting {
-    pub view: View,
-    /// The offload that is still to be done to it.
-    pub offload: Offload,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// The port that it came from.
-    pub port: Option<u16>,
-}
-
 /// The frames that a peer's pauses hold.
 #[derive(Debug)]
 pub struct Held {
     queues: FlowQueues<FlowKey, u32>,
-    waiting: Vec<Option<Waiting>>,
-    free: Vec<u32>,
-    backlog: BTreeMap<FlowKey, u32>,
+    /// By handle: a frame, and the port that it came from.
+    waiting: Slab<(Kept, Option<u16>)>,
+    /// By port: its frames that wait.
     ports: BTreeMap<u16, u32>,
     /// Flows of applications, by attachment and number, and for whose sake each is paused.
     pauses: BTreeMap<(u32, u32), (FlowKey, Pause)>,
     keys: Keys,
-    count: usize,
-    lost: u64,
 }
 
 impl Held {
@@ -59,24 +47,20 @@ impl Held {
         };
         Held {
             queues: FlowQueues::new(config, Stream::new(0, "held").into()),
-            waiting: Vec::new(),
-            free: Vec::new(),
-            backlog: BTreeMap::new(),
+            waiting: Slab::new(),
             ports: BTreeMap::new(),
             pauses: BTreeMap::new(),
             keys: Keys::default(),
-            count: 0,
-            lost: 0,
         }
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.waiting.is_empty()
     }
     /// Whether frames of this flow wait.
     pub fn has(&self, flow: &FlowKey) -> bool {
-        self.backlog.contains_key(flow)
+        self.queues.waiting(self.hash(flow), *flow) > 0
     }
     fn hash(&self, flow: &FlowKey) -> u32 {
         let folded = |address: u128| (address >> 64) as u64 ^ address as u64;
@@ -91,31 +75,32 @@ impl Held {
         let at = (origin.link.attachment(), origin.flow);
         self.pauses.entry(at).and_modify(|(of, _)| *of = flow).or_insert_with(|| (flow, pause()));
     }
-    /// Takes a frame, whose flow may be held; `false`: there is no memory, and it is lost.
-    pub fn queue(&mut self, now: Time, flow: FlowKey, is_held: bool, frame: Waiting) -> bool {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.waiting.push(None);
-            self.waiting.len() as u32 - 1
-        });
-        let (hash, len) = (self.hash(&flow), frame.bytes.len() as u32);
+    /// Takes a frame of `port`, whose flow may be held; `false`: without memory it is lost.
+    pub fn queue(
+        &mut self,
+        now: Time,
+        flow: FlowKey,
+        is_held: bool,
+        frame: Kept,
+        port: Option<u16>,
+    ) -> bool {
+        let (packet, len) = (self.waiting.vacant_key() as u32, frame.bytes.len() as u32);
+        let hash = self.hash(&flow);
         if is_held {
             self.queues.hold(now, hash, flow);
         }
-        let verdict =
-            self.queues.enqueue(now, &Arrival { flow, hash, packet: at, len, class: Class::Data });
+        let arrival = Arrival { flow, hash, packet, len, class: Class::Data };
+        let verdict = self.queues.enqueue(now, &arrival);
         // No signal can reach a sender here: each is a kernel.
         while self.queues.next_signal().is_some() {}
         if matches!(verdict.outcome, Outcome::Hold) {
-            self.free.push(at);
-            self.lost += 1;
+            self.queues.lose(len);
             return false;
         }
-        if let Some(port) = frame.port {
+        if let Some(port) = port {
             *self.ports.entry(port).or_insert(0) += 1;
         }
-        self.waiting[at as usize] = Some(frame);
-        *self.backlog.entry(flow).or_insert(0) += 1;
-        self.count += 1;
+        self.waiting.insert((frame, port));
         true
     }
     /// Holds or releases flows by `is_held`, of those that `is_meant` names.
@@ -130,19 +115,11 @@ impl Held {
         self.pauses.retain(|_, (flow, _)| !is_meant(flow) || is_held(flow));
     }
     /// The next frame that may go.
-    pub fn next(&mut self, now: Time) -> Option<Waiting> {
+    pub fn next(&mut self, now: Time) -> Option<Kept> {
         let departure = self.queues.dequeue(now)?;
         while self.queues.next_signal().is_some() {}
-        self.free.push(departure.packet);
-        self.count -= 1;
-        if let Some(left) = self.backlog.get_mut(&departure.flow) {
-            *left -= 1;
-            if *left == 0 {
-                self.backlog.remove(&departure.flow);
-            }
-        }
-        let frame = self.waiting[departure.packet as usize].take()?;
-        if let Some(left) = frame.port.and_then(|port| self.ports.get_mut(&port)) {
+        let (frame, port) = self.waiting.remove(departure.packet as usize);
+        if let Some(left) = port.and_then(|port| self.ports.get_mut(&port)) {
             *left -= 1;
         }
         Some(frame)
@@ -157,7 +134,7 @@ impl Held {
         self.ports.iter().filter(|(_, frames)| **frames > 0).map(|(port, _)| *port)
     }
     pub fn len(&self) -> usize {
-        self.count
+        self.waiting.len()
     }
     /// Their bytes.
     pub fn bytes(&self) -> u64 {
@@ -168,7 +145,7 @@ impl Held {
         self.queues.counters().peak_bytes
     }
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.queues.counters().loss_pool
     }
     pub fn paused(&self) -> usize {
         self.pauses.len()
@@ -178,8 +155,8 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataplane::frame::parse;
     use crate::dataplane::frame::segment::tests::{Build, frame_of};
+    use crate::dataplane::frame::{Offload, parse};
 
     fn flow(number: u16) -> FlowKey {
         FlowKey {
@@ -190,11 +167,11 @@ mod tests {
             protocol: 17,
         }
     }
-    fn frame(number: u32) -> Waiting {
+    fn frame(number: u32) -> Kept {
         let bytes = frame_of(&Build { seq: number, payload: 986, ..Build::default() });
-        Waiting { view: parse(&bytes).unwrap(), offload: Offload::default(), bytes, port: Some(7) }
+        Kept { view: parse(&bytes).unwrap(), offload: Offload::default(), bytes }
     }
-    fn number(frame: &Waiting) -> u32 {
+    fn number(frame: &Kept) -> u32 {
         u32::from_be_bytes(std::array::from_fn(|i| frame.bytes[38 + i]))
     }
 
@@ -203,7 +180,7 @@ mod tests {
         let mut held = Held::new(Bytes(1 << 20));
         let now = Time::from_us(1);
         for i in 0..6 {
-            assert!(held.queue(now, flow((i % 2) as u16), i % 2 == 0, frame(i)));
+            assert!(held.queue(now, flow((i % 2) as u16), i % 2 == 0, frame(i), Some(7)));
         }
         let numbers = |held: &mut Held| -> Vec<u32> {
             std::iter::from_fn(|| held.next(now)).map(|frame| number(&frame)).collect()
@@ -223,7 +200,7 @@ mod tests {
     fn memory_has_a_bound() {
         let mut held = Held::new(Bytes(64 << 10));
         let now = Time::from_us(1);
-        let taken = (0..100).filter(|i| held.queue(now, flow(1), true, frame(*i))).count();
+        let taken = (0..100).filter(|i| held.queue(now, flow(1), true, frame(*i), None)).count();
         assert!((60..=64).contains(&taken) && held.lost() == 100 - taken as u64, "{taken}");
         assert!(held.bytes() <= 64 << 10 && held.peak() == held.bytes());
     }

@@ -123,18 +123,18 @@ pub fn start(level: LevelFilter) {
 #[derive(Default)]
 pub struct Rises {
     /// By subject: the count logged last, and when.
-    said: BTreeMap<String, (u64, Time)>,
+    last: BTreeMap<String, (u64, Time)>,
 }
 
 impl Rises {
     /// By how much the subject's count has risen since it was logged, if a line is due now.
     pub fn of(&mut self, now: Time, subject: &str, count: u64) -> Option<u64> {
-        let said = self.said.get(subject).copied();
-        let (before, at) = said.unwrap_or((0, Time::ZERO));
-        if count <= before || said.is_some() && now.saturating_sub(at) < QUIET {
+        let last = self.last.get(subject).copied();
+        let (before, at) = last.unwrap_or((0, Time::ZERO));
+        if count <= before || last.is_some() && now.saturating_sub(at) < QUIET {
             return None;
         }
-        self.said.insert(subject.into(), (count, now));
+        self.last.insert(subject.into(), (count, now));
         Some(count - before)
     }
 }
@@ -142,7 +142,7 @@ impl Rises {
 /// A state that may come and go, of which a line is due once it has lasted.
 #[derive(Default)]
 pub struct Lasting {
-    said: String,
+    last: String,
     /// The number of things lost in the state that was logged last.
     lost: usize,
     /// The state that was last seen, and since when.
@@ -161,10 +161,10 @@ impl Lasting {
         self.seen = Some((state.clone(), since));
         let is_quiet =
             lost <= self.lost && self.at.is_some_and(|at| now.saturating_sub(at) < QUIET);
-        if state == self.said || is_quiet || now.saturating_sub(since) < LASTS {
+        if state == self.last || is_quiet || now.saturating_sub(since) < LASTS {
             return None;
         }
-        (self.said, self.lost, self.at) = (state.clone(), lost, Some(now));
+        (self.last, self.lost, self.at) = (state.clone(), lost, Some(now));
         Some(state)
     }
 }
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn what_repeats_is_said_now_and_then_and_all_of_it() {
         let mut rises = Rises::default();
-        let said: Vec<u64> =
+        let last: Vec<u64> =
             (0..30u64).filter_map(|s| rises.of(Time::from_s(s), "a", 10 * s)).collect();
-        assert_eq!(said, [10, 100, 100]);
+        assert_eq!(last, [10, 100, 100]);
         assert_eq!(rises.of(Time::from_s(30), "b", 0), None);
     }
 }

@@ -23,7 +23,7 @@ use crate::dataplane::counters::Drop;
 use crate::dataplane::fault::{self, Panic};
 use crate::dataplane::frame::{Offload, View, neighbour, parse, pause, too_big};
 use crate::dataplane::loops::FRONT;
-use crate::dataplane::port::shared::{Fate, Sender, Told};
+use crate::dataplane::port::shared::{Fate, Notice, Sender};
 use crate::dataplane::port::{Port, Received};
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use loops::Loops;
@@ -38,7 +38,7 @@ mod shimmed;
 /// once.
 const SMALL_PACKETS: usize = 64;
 /// Between two answers to packets that are too long (RFC 1812 §4.3.2.8 wants a bound).
-const TELLING: Time = Time::from_ms(1);
+const TOO_BIG_PAUSE: Time = Time::from_ms(1);
 
 /// Ports, and which address is behind which.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub struct Node {
     /// A frame in one piece, for ports that take none in several.
     pub(super) flat: Vec<u8>,
     /// When the switch last notified somebody that a packet was too long.
-    told: Option<Time>,
+    reported: Option<Time>,
     /// By peer: frames with which the switch answers what came from there.
     answers: Vec<(usize, Vec<u8>)>,
     /// Frames that were written because they were for everybody, and fragments.
@@ -61,27 +61,20 @@ pub struct Node {
 
 impl Node {
     /// Handles what a port has for now, no more than its part of a round ([`Budget`]) and `most`
-    /// frames; how many there were. `remote` is handed what is for peers.
+    /// frames; how many there were.
     ///
     /// [`Budget`]: crate::dataplane::budget::Budget
-    pub fn receive(
-        &mut self,
-        now: Time,
-        port: usize,
-        most: usize,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> usize {
+    pub fn receive(&mut self, round: &mut Round<'_>, port: usize, most: usize) -> usize {
         self.slots[port].entrance.begin();
         for count in 0..most {
             if !self.slots[port].entrance.allows() {
                 return count;
             }
-            let Some(buffer) = buffers.take() else {
+            let Some(buffer) = round.buffers.take() else {
                 self.slots[port].counters.drop(Drop::NoBuffer);
                 return count;
             };
-            let room = &mut buffers.bytes_mut(buffer)[ROOM..];
+            let room = &mut round.buffers.bytes_mut(buffer)[ROOM..];
             let received = fault::caught(|| {
                 let slot = &mut self.slots[port];
                 let received = slot.port.as_mut().map(|port| port.receive(room));
@@ -99,7 +92,7 @@ impl Node {
                 Received::Frame { start, length, offload } => {
                     let frame = Frame { buffer, start: ROOM + start, length, offload };
                     let flooded = self.flooded;
-                    let more = self.handle(now, port, frame, buffers, remote);
+                    let more = self.handle(round, port, frame);
                     let (packets, places) = (offload.packets(length), self.flooded - flooded);
                     self.slots[port].entrance.charge(length, packets, places);
                     more
@@ -114,7 +107,7 @@ impl Node {
                     false
                 }
             };
-            buffers.release(buffer);
+            round.buffers.release(buffer);
             if !more {
                 return count;
             }
@@ -124,25 +117,19 @@ impl Node {
 
     /// Handles a frame that was read. Whether there may be more behind it.
     #[inline]
-    fn handle(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: Frame,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) -> bool {
+    fn handle(&mut self, round: &mut Round<'_>, port: usize, frame: Frame) -> bool {
         // A tag may be put in where these are, and who looks on sees what has come.
-        let front = self.slots[port].mirror.as_ref().map(|_| frame.front(buffers));
+        let front = self.slots[port].mirror.as_ref().map(|_| frame.front(round.buffers));
         let origin = match &self.slots[port].port {
             Some(Port::Shared(shared)) => shared.origin(),
             _ => None,
         };
         let sender = origin.as_ref().map_or(Sender::Port(port as u16), Sender::Application);
-        let fate = fault::caught(|| self.forward(now, port, frame, sender, buffers, remote));
+        let fate = fault::caught(|| self.forward(round, port, frame, sender));
         let fate = fate.unwrap_or_else(|panic| {
-            buffers.disown(frame.buffer);
-            Err(panic.keep(format!("port {}", self.slots[port].name), frame.bytes(buffers)))
+            round.buffers.disown(frame.buffer);
+            let work = format!("port {}", self.slots[port].name);
+            Err(panic.keep(work, frame.bytes(round.buffers)))
         });
         let slot = &mut self.slots[port];
         if origin.is_some()
@@ -156,7 +143,7 @@ impl Node {
         }
         slot.counters.receive(frame.length);
         if let Some((front, length)) = front {
-            let rest = &frame.bytes(buffers)[length..];
+            let rest = &frame.bytes(round.buffers)[length..];
             slot.show(true, &[IoSlice::new(&front[..length]), IoSlice::new(rest)]);
         }
         if let Err(reason) = fate {
@@ -206,8 +193,8 @@ impl Node {
         shared.into_iter().any(|port| matches!(port, Port::Shared(shared) if shared.is_stopped()))
     }
     /// Signals for other switches about the frames that they send here.
-    pub fn take_told(&mut self, into: &mut Vec<Told>) {
-        self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_told(into));
+    pub fn take_notices(&mut self, into: &mut Vec<Notice>) {
+        self.slots.iter_mut().filter_map(Slot::shared).for_each(|shared| shared.take_notices(into));
     }
     /// When [`Node::drain`] or [`Node::serve_shims`] is due; `None`: nothing waits.
     pub fn deadline(&self) -> Option<Time> {
@@ -216,14 +203,12 @@ impl Node {
 
     pub(crate) fn forward(
         &mut self,
-        now: Time,
+        round: &mut Round<'_>,
         from: usize,
         mut frame: Frame,
         sender: Sender<'_>,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
     ) -> Result<Fate, Drop> {
-        let bytes = frame.bytes(buffers);
+        let (now, bytes) = (round.now, frame.bytes(round.buffers));
         #[cfg(test)]
         fault::inject(bytes, fault::INJECTED);
         let view = parse(bytes).ok_or(Drop::Runt)?;
@@ -231,7 +216,7 @@ impl Node {
         if view.destination == pause::GROUP {
             return slot.obey(now, bytes, &mut self.flat).map(|()| Fate::Left);
         }
-        let view = slot.vlans.admit(view, &mut frame, buffers)?;
+        let view = slot.vlans.admit(view, &mut frame, round.buffers)?;
         frame.offload.check(&view, frame.length).map_err(|_| Drop::BadOffload)?;
         if frame.offload.gso_size < slot.gso_least
             && frame.offload.packets(frame.length) > SMALL_PACKETS
@@ -242,7 +227,7 @@ impl Node {
             return Err(Drop::SourceGroup);
         }
         // Its tag is the switch's now.
-        let bytes = frame.bytes(buffers);
+        let bytes = frame.bytes(round.buffers);
         let place = Place::Port(from);
         if self.is_own_probe(bytes, &view, place) || self.slots[from].watch.is_blocked() {
             return Err(Drop::Loop);
@@ -255,10 +240,10 @@ impl Node {
             return Err(Drop::LinkLocal);
         }
         if self.is_shimmed(from, &view) {
-            self.forward_marked(now, from, &frame, &view, buffers, remote);
+            self.forward_marked(round, from, &frame, &view);
             return Ok(Fate::Left);
         }
-        self.route(now, from, (frame, view), sender, buffers, remote)
+        self.route(round, from, frame, view, sender)
     }
 
     /// Learns where a frame's source is.
@@ -278,56 +263,58 @@ impl Node {
         .map_err(|Foreign| Drop::ForeignSource)
     }
 
+    /// The place of a frame's destination; `None`: it is not known, or for all.
+    #[inline]
+    fn place_of(&self, view: &View) -> Option<Place> {
+        if view.destination.is_group() {
+            return None;
+        }
+        self.table.find(Address::destination(view))
+    }
+
     /// Sends a frame of a port to where its destination is.
     fn route(
         &mut self,
-        now: Time,
+        round: &mut Round<'_>,
         from: usize,
-        (frame, view): (Frame, View),
+        frame: Frame,
+        view: View,
         sender: Sender<'_>,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
     ) -> Result<Fate, Drop> {
-        let destination = Address::destination(&view);
-        let known = if view.destination.is_group() { None } else { self.table.find(destination) };
-        match known {
-            Some(place) if place == Place::Port(from) => Err(Drop::SamePort),
-            Some(Place::Port(port)) => {
-                let bytes = frame.bytes(buffers);
-                let pieces = [IoSlice::new(bytes)];
+        let now = round.now;
+        let Some(place) = self.place_of(&view) else {
+            return self.flood(round, from, &frame, &view).map(|()| Fate::Left);
+        };
+        let sent = match place {
+            Place::Port(port) if port == from => Err(Drop::SamePort),
+            Place::Port(port) => {
+                let pieces = [IoSlice::new(frame.bytes(round.buffers))];
                 let outgoing = Outgoing { sender, ..Outgoing::of(view, frame.offload, &pieces) };
-                let sent = self.deliver(now, port, &outgoing);
-                match sent {
-                    Err(Drop::PortGone) => self.lose(port),
-                    Err(Drop::Oversized) => {
-                        let most = self.slots[port].mtu + view.ethernet;
-                        self.tell_too_big(now, from, frame.bytes(buffers), &view, Some(most));
-                    }
-                    _ => {}
-                }
-                sent
+                self.deliver(now, port, &outgoing)
             }
-            Some(Place::Peer(peer)) => {
-                let sent = remote.transmit(now, buffers, &frame, &view, Some((peer, sender)));
-                if sent == Err(Drop::Oversized) {
-                    self.tell_too_big(
-                        now,
-                        from,
-                        frame.bytes(buffers),
-                        &view,
-                        remote.frame_max(peer),
-                    );
-                }
-                sent
+            Place::Peer(peer) => {
+                let to = Some((peer, sender));
+                round.remote.transmit(now, round.buffers, &frame, &view, to)
             }
-            None => self.flood(now, from, &frame, &view, buffers, remote).map(|()| Fate::Left),
+        };
+        match (sent, place) {
+            (Err(Drop::PortGone), Place::Port(port)) => self.lose(port),
+            (Err(Drop::Oversized), place) => {
+                let most = match place {
+                    Place::Port(port) => Some(self.slots[port].mtu + view.ethernet),
+                    Place::Peer(peer) => round.remote.frame_max(peer),
+                };
+                self.send_too_big(now, from, frame.bytes(round.buffers), &view, most);
+            }
+            _ => {}
         }
+        sent
     }
 
     /// Reports the longest permitted frame to the sender of a frame to a neighbour, as a router
     /// would.
     #[cold]
-    fn tell_too_big(
+    fn send_too_big(
         &mut self,
         now: Time,
         from: usize,
@@ -351,23 +338,23 @@ impl Node {
     #[cold]
     pub fn answer_too_big(&mut self, now: Time, frame: &[u8], view: &View, most: Option<usize>) {
         if let Some(Place::Port(from)) = self.table.find(Address::source(view)) {
-            self.tell_too_big(now, from, frame, view, most);
+            self.send_too_big(now, from, frame, view, most);
         }
     }
 
     /// The notice to its sender, unless one has just left. Of the frame, its beginning is enough.
     fn too_big(&mut self, now: Time, frame: &[u8], view: &View, most: usize) -> Option<Vec<u8>> {
-        if self.told.is_some_and(|told| now.saturating_sub(told) < TELLING) {
+        if self.reported.is_some_and(|at| now.saturating_sub(at) < TOO_BIG_PAUSE) {
             return None;
         }
         let answer = too_big::answer(frame, view, most.saturating_sub(view.ethernet))?;
-        self.told = Some(now);
+        self.reported = Some(now);
         Some(answer)
     }
 
     /// The same to one behind a peer.
     #[cold]
-    fn tell_peer_too_big(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>, most: usize) {
+    fn send_too_big_to_peer(&mut self, now: Time, peer: usize, frame: &Outgoing<'_>, most: usize) {
         let front = frame.front(frame.view.ethernet + too_big::QUOTED);
         if let Some(answer) = self.too_big(now, &front, &frame.view, most) {
             self.answers.push((peer, answer));
@@ -382,17 +369,15 @@ impl Node {
     /// To all ports of its VLAN but the sender's, and to all peers.
     fn flood(
         &mut self,
-        now: Time,
+        round: &mut Round<'_>,
         from: usize,
         frame: &Frame,
         view: &View,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
     ) -> Result<(), Drop> {
-        let pieces = [IoSlice::new(frame.bytes(buffers))];
+        let pieces = [IoSlice::new(frame.bytes(round.buffers))];
         let outgoing = Outgoing::of(*view, frame.offload, &pieces);
-        let (mut reached, mut failed) = self.flood_ports(now, Some(from), &outgoing);
-        match remote.transmit(now, buffers, frame, view, None) {
+        let (mut reached, mut failed) = self.flood_ports(round.now, Some(from), &outgoing);
+        match round.remote.transmit(round.now, round.buffers, frame, view, None) {
             Ok(_) => reached = true,
             Err(Drop::Nowhere) => {}
             Err(reason) => failed = Some(reason),
@@ -464,17 +449,15 @@ impl Node {
         self.learn(now, view, place, || {
             neighbour::announces(&frame.front(neighbour::FRONT), view)
         })?;
-        let destination = Address::destination(view);
         if view.destination.is_link_local() {
             return Err(Drop::LinkLocal);
         }
-        let known = if view.destination.is_group() { None } else { self.table.find(destination) };
-        match known {
+        match self.place_of(view) {
             Some(Place::Port(port)) => {
                 let sent = self.deliver(now, port, frame);
                 if sent == Err(Drop::Oversized) {
                     let most = self.slots[port].mtu + view.ethernet;
-                    self.tell_peer_too_big(now, peer, frame, most);
+                    self.send_too_big_to_peer(now, peer, frame, most);
                 }
                 sent.map(|_| ())
             }
@@ -485,6 +468,20 @@ impl Node {
                 if reached { Ok(()) } else { Err(failed.unwrap_or(Drop::Nowhere)) }
             }
         }
+    }
+}
+
+/// A turn of the poll loop, as the node has it.
+pub struct Round<'a> {
+    pub now: Time,
+    pub buffers: &'a mut Buffers,
+    /// It is handed what is for peers.
+    pub remote: &'a mut dyn Remote,
+}
+
+impl<'a> Round<'a> {
+    pub fn new(now: Time, buffers: &'a mut Buffers, remote: &'a mut dyn Remote) -> Round<'a> {
+        Round { now, buffers, remote }
     }
 }
 

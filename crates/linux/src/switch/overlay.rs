@@ -13,11 +13,12 @@
 //! word.
 
 use super::config::PeerParams;
-use super::held::{Held, Waiting};
+use super::held::Held;
 use crate::dataplane::counters::Drop;
 use crate::dataplane::flow::named;
 use crate::dataplane::frame::View;
 use crate::dataplane::frame::offload::Offload;
+use crate::dataplane::outgoing::Kept;
 use crate::dataplane::port::shared::{Sender, What, class};
 use crate::tunnel::secret::Nonce;
 use millpond_core::Time;
@@ -112,21 +113,21 @@ impl Talk {
     ///
     /// # Errors
     /// The reason to drop the datagram: malformed, not made with the peer's key, or a replay.
-    pub fn hear(
+    pub fn receive(
         &mut self,
         now: Time,
         datagram: &[u8],
         owns: impl Fn(u128) -> bool,
     ) -> Result<(), Drop> {
         let mut changes = Vec::new();
-        let heard = self.overlay.receive(
+        let received = self.overlay.receive(
             now,
             datagram,
             |_, address| owns(address),
             |change| changes.push(change),
         );
         self.apply(now, &changes);
-        heard.map_err(|refused| match refused {
+        received.map_err(|refused| match refused {
             Refused::Form => Drop::BadEncapsulation,
             Refused::Stranger | Refused::Forged => Drop::Stranger,
             Refused::Replayed => Drop::Replayed,
@@ -140,17 +141,17 @@ impl Talk {
     }
 
     /// Queues the signal of a port of this switch.
-    pub fn tell(&mut self, now: Time, what: &What) {
-        let teller = &mut self.overlay.notifier;
+    pub fn notify(&mut self, now: Time, what: &What) {
+        let notifier = &mut self.overlay.notifier;
         match what {
-            What::Pause(target, queued) => teller.pause(now, SWITCH, *target, queued.0),
-            What::Resume(target) => teller.resume(now, SWITCH, *target),
+            What::Pause(target, queued) => notifier.pause(now, SWITCH, *target, queued.0),
+            What::Resume(target) => notifier.resume(now, SWITCH, *target),
             What::Arrived(flow, target, queued) => {
                 // A peer that is configured anew has no state. A pause in force stays as it is.
-                if !teller.is_paused(SWITCH, target) {
-                    teller.pause(now, SWITCH, *target, queued.0);
+                if !notifier.is_paused(SWITCH, target) {
+                    notifier.pause(now, SWITCH, *target, queued.0);
                 }
-                teller.arrived(now, SWITCH, flow);
+                notifier.arrived(now, SWITCH, flow);
             }
         }
     }
@@ -171,8 +172,8 @@ impl Talk {
     }
     /// When there is something to do.
     pub fn deadline(&self) -> Option<Time> {
-        let says = self.with.and_then(|_| self.overlay.notifier.deadline(SWITCH));
-        says.into_iter().chain(self.overlay.keeper.deadline()).min()
+        let next = self.with.and_then(|_| self.overlay.notifier.deadline(SWITCH));
+        next.into_iter().chain(self.overlay.keeper.deadline()).min()
     }
     pub fn housekeeping(&mut self, now: Time) {
         self.held.expire(now);
@@ -220,15 +221,14 @@ impl Talk {
         if !is_held && !self.held.has(&flow) {
             return Ok(Admission::Goes);
         }
-        let frame =
-            Waiting { view: *view, offload: *offload, bytes: bytes.to_vec(), port: sender.port() };
-        match self.held.queue(now, flow, is_held, frame) {
+        let frame = Kept { view: *view, offload: *offload, bytes: bytes.to_vec() };
+        match self.held.queue(now, flow, is_held, frame, sender.port()) {
             true => Ok(Admission::Waits),
             false => Err(Drop::LossHeld),
         }
     }
     /// The next frame that waited and may go.
-    pub fn next(&mut self, now: Time) -> Option<Waiting> {
+    pub fn next(&mut self, now: Time) -> Option<Kept> {
         if self.held.is_empty() { None } else { self.held.next(now) }
     }
 
@@ -240,10 +240,10 @@ impl Talk {
         let (counters, keeper, held) = (self.overlay.counters(), &self.overlay.keeper, &self.held);
         Reading {
             speaks: self.with.is_some(),
-            told: self.overlay.notifier.len(SWITCH),
+            notified: self.overlay.notifier.len(SWITCH),
             held: keeper.held(),
-            said: counters.words_sent,
-            heard: counters.words_received,
+            sent: counters.words_sent,
+            received: counters.words_received,
             forged: counters.forged + counters.strangers,
             replayed: counters.replayed,
             foreign: counters.foreign,
@@ -263,11 +263,14 @@ pub struct Reading {
     /// Whether a process of the peer was met.
     pub speaks: bool,
     /// Targets that it is notified of now.
-    pub told: usize,
+    #[serde(rename = "told")]
+    pub notified: usize,
     pub held: usize,
     /// PAUSE, REFRESH and RESUME that were sent.
-    pub said: [u64; 3],
-    pub heard: [u64; 3],
+    #[serde(rename = "said")]
+    pub sent: [u64; 3],
+    #[serde(rename = "heard")]
+    pub received: [u64; 3],
     /// Datagrams that the peer's process has not made for this one.
     pub forged: u64,
     pub replayed: u64,
@@ -311,15 +314,15 @@ mod tests {
         let flow = named(&frame, parse(&frame).unwrap().layers().unwrap());
         let mut now = Time::from_ms(1);
         assert_eq!(admit(&mut ours, now, 100), Admission::Goes);
-        theirs.tell(now, &What::Pause(Target::Flow(flow), millpond_core::Bytes(9)));
+        theirs.notify(now, &What::Pause(Target::Flow(flow), millpond_core::Bytes(9)));
         let said = theirs.transmit(now).unwrap();
         // Frames for that address go elsewhere: the peer has no say in them.
-        assert_eq!(ours.hear(now, &said, |address| address != flow.destination), Ok(()));
+        assert_eq!(ours.receive(now, &said, |address| address != flow.destination), Ok(()));
         assert_eq!((ours.reading().foreign, admit(&mut ours, now, 100)), (1, Admission::Goes));
-        assert_eq!(ours.hear(now, &said, |_| true), Err(Drop::Replayed));
+        assert_eq!(ours.receive(now, &said, |_| true), Err(Drop::Replayed));
         now += Time::from_ms(30);
         let again = theirs.transmit(now).unwrap();
-        assert_eq!(ours.hear(now, &again, |_| true), Ok(()));
+        assert_eq!(ours.receive(now, &again, |_| true), Ok(()));
         assert_eq!(admit(&mut ours, now, 100), Admission::Waits);
         assert_eq!(admit(&mut ours, now, 0), Admission::Goes, "a pure acknowledgement");
         assert_eq!((ours.reading().held, ours.slowed().collect::<Vec<_>>()), (1, vec![3]));
@@ -328,7 +331,7 @@ mod tests {
         assert!(ours.next(now).is_none());
         ours.meet(now, [9; 16], stranger);
         assert!(ours.next(now).is_some(), "what a former process has said is void");
-        assert_eq!(ours.hear(now, &again, |_| true), Err(Drop::Stranger));
+        assert_eq!(ours.receive(now, &again, |_| true), Err(Drop::Stranger));
         assert_eq!((ours.reading().held, ours.reading().forged), (0, 1));
     }
 
@@ -336,8 +339,8 @@ mod tests {
     fn a_pause_ends_by_itself() {
         let (mut ours, mut theirs) = (talk(1), talk(2));
         let now = Time::from_ms(1);
-        theirs.tell(now, &What::Pause(Target::Peer, millpond_core::Bytes(9)));
-        ours.hear(now, &theirs.transmit(now).unwrap(), |_| true).unwrap();
+        theirs.notify(now, &What::Pause(Target::Peer, millpond_core::Bytes(9)));
+        ours.receive(now, &theirs.transmit(now).unwrap(), |_| true).unwrap();
         assert_eq!(admit(&mut ours, now, 100), Admission::Waits);
         let due = ours.deadline().unwrap();
         assert_eq!(due, now + PeerParams::default().pause_ttl);

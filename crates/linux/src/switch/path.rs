@@ -27,6 +27,7 @@ const STAGED_MAX: usize = 2048;
 /// The most that leave together, of at most [`BYTES_MAX`] bytes.
 const TOGETHER: usize = 64;
 
+#[derive(Default)]
 pub struct Path {
     pub params: PathParams,
     /// Whose it is, among the peers.
@@ -50,19 +51,7 @@ pub struct Path {
 impl Path {
     /// A path that is not open yet.
     pub fn new(params: PathParams, peer: usize, label: u16) -> Path {
-        let (counters, queue, staged) = (Counters::default(), Egress::default(), Staged::default());
-        Path {
-            params,
-            peer,
-            label,
-            socket: None,
-            home: None,
-            waiting: None,
-            counters,
-            queue,
-            staged,
-            has_failed: false,
-        }
+        Path { params, peer, label, ..Path::default() }
     }
 
     /// Sends packets, or queues what the socket takes no more of. A short one alone leaves with

@@ -22,7 +22,7 @@ use std::path::Path;
 /// The state of one path by its probes, beside its liveness.
 struct Way {
     /// The newest probe that has come: when it was sent, and when it came.
-    heard: Option<(Time, Time)>,
+    newest: Option<(Time, Time)>,
     padded: Option<Padded>,
     /// When the padded probe was sent that the peer has confirmed last.
     answered: Time,
@@ -76,7 +76,7 @@ impl Peer {
         let terms =
             Terms { probe: params.probe, dead_after: params.dead_after, skew_max: params.skew_max };
         let way = || Way {
-            heard: None,
+            newest: None,
             padded: None,
             answered: Time::ZERO,
             asked: Sent::default(),
@@ -181,7 +181,7 @@ impl Peer {
     }
 
     /// A probe has come over the path of this label.
-    pub fn hear(&mut self, now: Time, label: u16, datagram: &[u8]) -> Result<(), Wrong> {
+    pub fn on_probe(&mut self, now: Time, label: u16, datagram: &[u8]) -> Result<(), Wrong> {
         let secrets = match (self.has_key(), &self.session) {
             (false, _) => None,
             (true, Some(session)) => Some(session.secrets()),
@@ -207,11 +207,11 @@ impl Peer {
         }
         if probe.from != self.theirs {
             self.theirs = probe.from;
-            self.ways.iter_mut().for_each(|way| (way.heard, way.padded) = (None, None));
+            self.ways.iter_mut().for_each(|way| (way.newest, way.padded) = (None, None));
         }
         let Some(way) = self.ways.get_mut(usize::from(label)) else { return Ok(()) };
-        if way.heard.is_none_or(|(sent, _)| probe.sent > sent) {
-            way.heard = Some((probe.sent, now));
+        if way.newest.is_none_or(|(sent, _)| probe.sent > sent) {
+            way.newest = Some((probe.sent, now));
             if usize::from(probe.length) > probe::LENGTH {
                 way.padded = Some(Padded { sent: probe.sent, length: probe.length });
             }
@@ -226,7 +226,7 @@ impl Peer {
                 way.answered = padded.sent;
                 way.size.on_answer(padded.length.into());
             }
-            if let Some(sent) = probe.heard.filter(|sent| way.asked.length(*sent).is_some()) {
+            if let Some(sent) = probe.newest.filter(|sent| way.asked.length(*sent).is_some()) {
                 self.liveness.on_answer(now, label.into(), sent, probe.waited);
             }
         }
@@ -236,8 +236,8 @@ impl Peer {
     /// Whether it answers, and frames can go there.
     #[inline]
     pub fn answers(&self, now: Time) -> bool {
-        let is_heard = self.liveness.newest().is_some_and(|at| now.saturating_sub(at) <= SILENCE);
-        is_heard && (!self.has_key() || self.session.as_ref().is_some_and(Session::is_open))
+        let is_fresh = self.liveness.newest().is_some_and(|at| now.saturating_sub(at) <= SILENCE);
+        is_fresh && (!self.has_key() || self.session.as_ref().is_some_and(Session::is_open))
     }
 
     /// The kernel refused a datagram over this path.
@@ -314,8 +314,8 @@ impl Peer {
         for label in 0..self.ways.len() as u16 {
             out.push(self.probe(now, label, probe::LENGTH));
             let way = &mut self.ways[usize::from(label)];
-            let heard = self.liveness.confirmed(label.into());
-            if let Some(size) = way.size.probe(now, heard) {
+            let confirmed = self.liveness.confirmed(label.into());
+            if let Some(size) = way.size.probe(now, confirmed) {
                 // A moment later, so that the two are distinguished.
                 out.push(self.probe(now + Time::from_ns(1), label, size as usize));
             }
@@ -333,8 +333,8 @@ impl Peer {
             from: self.mine,
             to: self.theirs,
             sent: now,
-            heard: way.heard.map(|(sent, _)| sent),
-            waited: way.heard.map_or(Time::ZERO, |(_, at)| now.saturating_sub(at)),
+            newest: way.newest.map(|(sent, _)| sent),
+            waited: way.newest.map_or(Time::ZERO, |(_, at)| now.saturating_sub(at)),
             padded: way.padded,
             length: bytes,
         };
@@ -360,7 +360,7 @@ impl Peer {
             .into(),
             delay_us: self.liveness.round_trip(path).map(|delay| delay.as_us_f64() / 2.0),
             probes_sent: way.sent,
-            probes_heard: self.liveness.answered_probes(path),
+            probes_received: self.liveness.answered_probes(path),
             size: way
                 .found
                 .map_or(way.size.carried(), |found| found as u32)
@@ -383,7 +383,8 @@ pub struct Health {
     pub delay_us: Option<f64>,
     pub probes_sent: u64,
     /// Those that the peer has confirmed.
-    pub probes_heard: u64,
+    #[serde(rename = "probes_heard")]
+    pub probes_received: u64,
     /// The longest frame that it is known to carry, in bytes with its Ethernet header.
     pub size: u32,
     /// Whether that is too short for the ports.
@@ -397,8 +398,8 @@ impl Health {
     /// probe was lost there or back.
     pub fn answered_since(&self, before: &Health) -> Option<f64> {
         let sent = self.probes_sent.checked_sub(before.probes_sent).filter(|sent| *sent >= 10)?;
-        let heard = self.probes_heard.checked_sub(before.probes_heard)?;
-        Some((heard as f64 / sent as f64).min(1.0))
+        let received = self.probes_received.checked_sub(before.probes_received)?;
+        Some((received as f64 / sent as f64).min(1.0))
     }
 }
 
@@ -474,7 +475,7 @@ mod tests {
             assert!(end.session().unwrap().is_open());
             let health = end.reading(now, 1, 1514);
             assert_eq!((&health.state[..], health.size, health.is_narrow), ("used", 1514, false));
-            assert!(health.delay_us.unwrap() < 1_100.0 && health.probes_heard > 5, "{health:?}");
+            assert!(health.delay_us.unwrap() < 1_100.0 && health.probes_received > 5, "{health:?}");
         }
         // One direction of one path dies: neither end uses it.
         run(&mut ends, &mut now, 60, |from, label| (from, label) != (0, 1), 9000);
@@ -593,7 +594,7 @@ mod tests {
             ends[0].hear(now, 0, &lie.write(Some(&secrets))).unwrap();
         }
         let after = ends[0].reading(now, 0, 1514);
-        assert!(after.probes_heard <= before.probes_heard + 2, "{before:?} {after:?}");
+        assert!(after.probes_received <= before.probes_received + 2, "{before:?} {after:?}");
         run(&mut ends, &mut now, 5_000, |_, _| true, 1300);
         let health = ends[0].reading(now, 0, 1514);
         assert!(health.is_narrow && (1252..=1268).contains(&health.size), "{health:?}");

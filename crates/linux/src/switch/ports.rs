@@ -5,7 +5,7 @@
 //! its port is taken out of the configuration, whatever happens to the process.
 
 use super::config::{PathParams, PortKind, PortParams, SHARED_MTU};
-use super::error::Error;
+use super::error::{Error, run};
 use super::shaping::{self, discipline};
 use super::state::{Made, Record, State};
 use crate::dataplane::frame::Mac;
@@ -15,7 +15,6 @@ use crate::dataplane::port::{self, AfPacket, Device, Pcap, Port, Shared, Tap, Vh
 use crate::tunnel::session;
 use millpond_worlds::namespace::{self, Identity};
 use std::path::Path;
-use std::process::Command;
 
 fn named(params: &PortParams) -> impl Fn(port::Error) -> Error + '_ {
     |error| Error::Port { name: params.name.clone(), error }
@@ -76,7 +75,8 @@ pub fn open(state: &State, params: &PortParams, workers: usize) -> Result<Opened
                 let port = Port::AfPacket(if params.gate { port.gated()? } else { port });
                 Ok((port, queues.into_iter().map(Port::AfPacket).collect()))
             });
-            with_mtu(opened.map_err(named(params))?, params)
+            let (port, others) = opened.map_err(named(params))?;
+            with_mtu(port, others, params)
         }
         PortKind::Tap => {
             let ours = made(params);
@@ -102,7 +102,8 @@ pub fn open(state: &State, params: &PortParams, workers: usize) -> Result<Opened
                 configure(tap.device(), params, there.is_none())?;
                 Ok((Port::Tap(tap), queues.into_iter().map(Port::Tap).collect()))
             });
-            let opened = with_mtu(opened.map_err(named(params))?, params)?;
+            let (port, others) = opened.map_err(named(params))?;
+            let opened = with_mtu(port, others, params)?;
             let fits = params.mtu.is_none() && state.record(&ours)?.is_some();
             Ok(Opened { fits, ..opened })
         }
@@ -151,7 +152,7 @@ fn settle_record(
     Ok(address)
 }
 
-fn with_mtu((port, others): (Port, Vec<Port>), params: &PortParams) -> Result<Opened, Error> {
+fn with_mtu(port: Port, others: Vec<Port>, params: &PortParams) -> Result<Opened, Error> {
     let mtu = port.device().map(Device::mtu).transpose();
     let failed = |e| port::Error::kernel(format!("asking for the MTU of {}", params.device()), e);
     let mtu = mtu.map_err(failed).map_err(named(params))?.unwrap_or(usize::from(u16::MAX));
@@ -188,16 +189,8 @@ fn configure(device: &Device, params: &PortParams, is_new: bool) -> Result<(), p
     }
     for address in &params.addresses {
         let what = format!("giving {} the address {address}", device.name());
-        let done =
-            Command::new("ip").args(["addr", "replace", address, "dev", device.name()]).output();
-        let done = done.map_err(|e| port::Error::Kernel {
-            what: format!("{what} with `ip`"),
-            reason: e.to_string(),
-        })?;
-        if !done.status.success() {
-            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
-            return Err(port::Error::Kernel { what, reason });
-        }
+        run("ip", &["addr", "replace", address, "dev", device.name()])
+            .map_err(|reason| port::Error::Kernel { what, reason })?;
     }
     device.up()
 }

@@ -13,7 +13,7 @@ use super::control::Request;
 use super::error::Error;
 use super::journal::Rises;
 use super::losses::Losses;
-use super::node::Node;
+use super::node::{Node, Round};
 use super::order::Order;
 use super::shaping::Shaper;
 use super::state::State;
@@ -59,6 +59,17 @@ const STARVED_MAX: u32 = 5;
 /// How long a switch that starts waits for what a former process still has.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The state of a port that its slot does not have.
+#[derive(Default)]
+struct PortStatus {
+    /// The reason why it is not there.
+    waiting: Option<Error>,
+    /// Its namespace, by identity.
+    home: Option<Identity>,
+    /// Whether the switch chooses its MTU.
+    fits: bool,
+}
+
 pub struct Switch {
     state: State,
     config: Config,
@@ -66,12 +77,8 @@ pub struct Switch {
     buffers: Buffers,
     uplink: Uplink,
     shaper: Shaper,
-    /// Why a port is not there, by port.
-    waiting: Vec<Option<Error>>,
-    /// Which namespace a port was opened in, by port.
-    homes: Vec<Option<Identity>>,
-    /// Whether the switch chooses a port's MTU, by port.
-    fits: Vec<bool>,
+    /// By port, beside its slot.
+    ports: Vec<PortStatus>,
     losses: Losses,
     rises: Rises,
     /// Whether the interface of an af-packet port had its carrier, by the port's name.
@@ -138,7 +145,6 @@ impl Switch {
         if !team.leads() {
             uplink.follow();
         }
-        let (waiting, homes, start) = (Vec::new(), Vec::new(), Instant::now());
         Switch {
             state,
             config: empty,
@@ -146,16 +152,14 @@ impl Switch {
             buffers,
             uplink,
             shaper: Shaper::default(),
-            waiting,
-            homes,
-            fits: Vec::new(),
+            ports: Vec::new(),
             losses: Losses::default(),
             rises: Rises::default(),
             carriers: BTreeMap::new(),
             requests,
             wake,
             team,
-            start,
+            start: Instant::now(),
             first: 0,
             bursts: 0,
             sleeps: 0,
@@ -171,9 +175,9 @@ impl Switch {
     fn wait_for_predecessor(&mut self) {
         let began = Instant::now();
         loop {
-            let busy: Vec<usize> = (0..self.waiting.len())
-                .filter(|port| self.waiting[*port].as_ref().is_some_and(Error::is_busy))
-                .collect();
+            let is_busy = |status: &PortStatus| status.waiting.as_ref().is_some_and(Error::is_busy);
+            let busy: Vec<usize> =
+                (0..self.ports.len()).filter(|port| is_busy(&self.ports[*port])).collect();
             if busy.is_empty() && !self.uplink.is_busy() || began.elapsed() > GRACE {
                 return;
             }
@@ -297,7 +301,7 @@ impl Switch {
             if port < self.node.slots.len() {
                 busy |= self.part("ports", |switch| {
                     let Switch { node, buffers, uplink, .. } = switch;
-                    node.receive(now, port, usize::MAX, buffers, uplink) > 0
+                    node.receive(&mut Round::new(now, buffers, uplink), port, usize::MAX) > 0
                 });
             }
         }
@@ -307,14 +311,13 @@ impl Switch {
     /// Serves the ports that are memory, and sends the frames that the round has for paths.
     fn serve_attached(&mut self, now: Time, ready: &Ready) -> bool {
         let mut busy = false;
-        for &port in &ready.attached {
-            if port < self.node.slots.len() {
-                let has_events = ready.attend.contains(&port);
-                let Switch { node, buffers, uplink, .. } = self;
-                busy |= node.serve_attached(now, port, has_events, buffers, uplink);
-            }
+        let Switch { node, buffers, uplink, .. } = self;
+        let round = &mut Round::new(now, buffers, uplink);
+        let count = node.slots.len();
+        for &port in ready.attached.iter().filter(|port| **port < count) {
+            busy |= node.serve_attached(round, port, ready.attend.contains(&port));
         }
-        self.node.serve_shims(now, &mut self.buffers, &mut self.uplink);
+        node.serve_shims(round);
         self.uplink.depart(now);
         self.node.flush_attached(&ready.attached);
         self.uplink.speak(now, &mut self.node);
@@ -406,18 +409,19 @@ impl Switch {
 
     /// Counts what the kernel has lost since this was done last.
     fn count_losses(&mut self) {
-        let ports = self.node.slots.iter_mut().zip(&self.homes).zip(&self.config.ports);
+        let ports = self.node.slots.iter_mut().zip(&self.ports).zip(&self.config.ports);
         // The kernel counts a tap's losses for all its queues together.
         let leads = self.team.leads();
         let ports =
             ports.filter(|((slot, _), _)| leads || !matches!(slot.port, Some(Port::Tap(_))));
-        self.losses
-            .count(ports.map(|((slot, home), params)| (slot, *home, params.namespace.as_deref())));
+        self.losses.count(
+            ports.map(|((slot, status), params)| (slot, status.home, params.namespace.as_deref())),
+        );
         self.uplink.count_losses();
     }
 
     /// Logs the kernel's losses, now and then.
-    fn tell_losses(&mut self, now: Time) {
+    fn report_losses(&mut self, now: Time) {
         let ports =
             self.node.slots.iter().map(|slot| (format!("port {}", slot.name), &slot.counters));
         for (subject, counters) in ports.chain(self.uplink.path_counters()) {
@@ -460,7 +464,7 @@ impl Switch {
             std::process::exit(PANICKED);
         }
         self.count_losses();
-        self.tell_losses(now);
+        self.report_losses(now);
         self.node.table.age(now);
         self.uplink.housekeeping(now);
         if !self.team.leads() {
@@ -471,14 +475,14 @@ impl Switch {
         for index in 0..self.node.slots.len() {
             // An open port keeps its namespace alive when that has lost its name, or another has
             // it.
-            let moved = self.homes[index] != home(&self.config.ports[index]);
+            let moved = self.ports[index].home != home(&self.config.ports[index]);
             let port = self.node.slots[index].port.as_mut();
             let presence = port.map_or(Presence::Same, Port::follow);
             let name = &self.config.ports[index].name;
             if moved || presence == Presence::Gone {
                 log::warn!("port {name}: its interface is gone");
                 self.node.lose(index);
-                self.team.tell(|| Order::Lost(index));
+                self.team.order(|| Order::Lost(index));
             } else if presence == Presence::Renamed {
                 let device = self.node.slots[index].port.as_ref().and_then(Port::device);
                 let device = device.map_or("", Device::name);
@@ -518,7 +522,7 @@ impl Switch {
                     let slot = self.node.slots.iter_mut().find(|slot| slot.name == name);
                     let shown = slot.map(|slot| {
                         let (mirror, shown) = Mirror::new();
-                        self.team.tell(|| Order::Watched(name.clone(), mirror.another()));
+                        self.team.order(|| Order::Watched(name.clone(), mirror.another()));
                         slot.mirror = Some(mirror);
                         shown
                     });

@@ -13,10 +13,10 @@
 //! anew by the process that opens the port next.
 
 use super::config::PortParams;
+use super::error::run;
 use crate::dataplane::port;
 use millpond_core::Rate;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 
 const HANDLE: &str = "6d70:";
@@ -65,27 +65,10 @@ pub fn bucket(rate: Rate, mtu: usize, is_slow: bool) -> Vec<String> {
 /// Does something to the queueing discipline of a device of the calling thread's namespace that is
 /// ours.
 pub fn discipline(verb: &str, device: &str, words: &[String]) -> Result<(), port::Error> {
-    let what = || format!("the token bucket of {device} with `tc`");
-    let mut command = Command::new("tc");
-    command.args(["qdisc", verb, "dev", device, "root", "handle", HANDLE]).args(words);
-    let done = command
-        .output()
-        .map_err(|e| port::Error::Kernel { what: what(), reason: e.to_string() })?;
-    match done.status.success() {
-        true => Ok(()),
-        false => {
-            let reason = String::from_utf8_lossy(&done.stderr).trim().to_string();
-            Err(port::Error::Kernel { what: what(), reason })
-        }
-    }
-}
-fn shape(
-    namespace: Option<&str>,
-    verb: &str,
-    device: &str,
-    words: &[String],
-) -> Result<(), port::Error> {
-    port::within(namespace, || discipline(verb, device, words))
+    let mut arguments = vec!["qdisc", verb, "dev", device, "root", "handle", HANDLE];
+    arguments.extend(words.iter().map(String::as_str));
+    let what = format!("the token bucket of {device} with `tc`");
+    run("tc", &arguments).map(drop).map_err(|reason| port::Error::Kernel { what, reason })
 }
 
 /// Sets buckets, the latest order of each device.
@@ -95,7 +78,8 @@ fn work(orders: &std::sync::mpsc::Receiver<(Device, Order)>) {
             std::iter::once(first).chain(orders.try_iter()).collect();
         for ((namespace, device), order) in latest {
             let words = bucket(order.rate, order.mtu, order.is_slow);
-            if let Err(error) = shape(namespace.as_deref(), "change", &device, &words) {
+            let change = || discipline("change", &device, &words);
+            if let Err(error) = port::within(namespace.as_deref(), change) {
                 log::warn!("the token bucket of {device}: {error}");
             }
         }

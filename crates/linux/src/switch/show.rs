@@ -101,7 +101,7 @@ pub fn flow_table(flows: &[FlowReading]) -> String {
 
 fn shared_lines(out: &mut String, shared: &shared::Reading) {
     let who = shared.pid.map_or("no application".to_string(), |pid| format!("application {pid}"));
-    let shared::Reading { flows, told: stopped, paused, .. } = shared;
+    let shared::Reading { flows, notified: stopped, paused, .. } = shared;
     let shared::Reading { waiting_frames, waiting_bytes, .. } = shared;
     let shared::Reading { memory, peak_bytes, pauses, resumes, .. } = shared;
     let _ = writeln!(
@@ -134,8 +134,8 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
         let _ = writeln!(out, "overlay with {name}: not met yet");
         return;
     }
-    let ([pauses, refreshes, resumes], heard) = (overlay.said, overlay.heard);
-    let overlay::Reading { told: stopped, held, paused, .. } = overlay;
+    let ([pauses, refreshes, resumes], received) = (overlay.sent, overlay.received);
+    let overlay::Reading { notified: stopped, held, paused, .. } = overlay;
     let overlay::Reading { waiting_frames, waiting_bytes, .. } = overlay;
     let overlay::Reading { peak_bytes, lost, failed, .. } = overlay;
     let _ = writeln!(
@@ -144,7 +144,7 @@ fn overlay_lines(out: &mut String, name: &str, overlay: &overlay::Reading) {
          pauses, {refreshes} refreshes, {resumes} resumes; heard {}, {}, {}\n  {paused} flows of \
          applications paused; {waiting_frames} frames wait, {waiting_bytes} bytes (at most \
          {peak_bytes}), {lost} lost, {failed} failed",
-        heard[0], heard[1], heard[2]
+        received[0], received[1], received[2]
     );
     let refused = [
         ("forged", overlay.forged),

@@ -277,7 +277,7 @@ impl Table {
     }
     /// The first worker's: learns from another worker. If the address is elsewhere, it reports that
     /// place.
-    pub fn hear(&mut self, now: Time, news: News) {
+    pub fn judge(&mut self, now: Time, news: News) {
         let News { address, place, is_announced } = news;
         let follows = |table: &mut Table| is_announced && table.follow(now, address, place).is_ok();
         if self.learn(now, address, place).is_err()

@@ -23,7 +23,7 @@ use crate::dataplane::fault;
 use crate::dataplane::flow::named;
 use crate::dataplane::frame::{Offload, View, mss, parse};
 use crate::dataplane::packet::Packet;
-use crate::dataplane::port::shared::{Fate, Sender, Told};
+use crate::dataplane::port::shared::{Fate, Notice, Sender};
 use crate::dataplane::port::{self, udp::Udp};
 use crate::edge::Edge;
 use handing::Handing;
@@ -47,7 +47,7 @@ pub struct Uplink {
     edge: Edge,
     /// Which peers' addresses are whose, where any speaks the overlay.
     homes: Option<Homes>,
-    told: Vec<Told>,
+    notices: Vec<Notice>,
     /// Until when waits may end: all that came before was seen.
     drained: Time,
     /// Reads of one path before others have their turn.
@@ -75,7 +75,7 @@ impl Uplink {
             paths: Paths::default(),
             edge: Edge::new(rule, Vec::new(), offload),
             homes: None,
-            told: Vec::new(),
+            notices: Vec::new(),
             drained: Time::ZERO,
             burst,
             evicted: Time::ZERO,
@@ -156,7 +156,7 @@ impl Uplink {
                         fault::inject(&buffers.bytes(buffer)[range.clone()], fault::INJECTED);
                         let (packet, view) = Packet::read(buffers, buffer, range);
                         buffers.retain(buffer, u32::from(packet.has_payload()));
-                        edge.arrive(now, path.peer, stamp, (packet, view), buffers);
+                        edge.arrive(now, path.peer, stamp, packet, view, buffers);
                         Ok(())
                     });
                     let arrival = arrival.unwrap_or_else(|panic| {
@@ -180,16 +180,16 @@ impl Uplink {
         true
     }
 
-    /// Passes the wishes of the switch's ports on to peers, and says what is due.
+    /// Passes the wishes of the switch's ports on to peers, and sends what is due.
     pub fn speak(&mut self, now: Time, node: &mut Node) {
-        let mut told = std::mem::take(&mut self.told);
-        node.take_told(&mut told);
-        for Told { peer, what } in told.drain(..) {
+        let mut notices = std::mem::take(&mut self.notices);
+        node.take_notices(&mut notices);
+        for Notice { peer, what } in notices.drain(..) {
             if let Some(talk) = self.paths.peers.get_mut(usize::from(peer)).and_then(Peer::talk) {
-                talk.tell(now, &what);
+                talk.notify(now, &what);
             }
         }
-        self.told = told;
+        self.notices = notices;
         for peer in 0..self.paths.peers.len() {
             let Some(talk) = self.paths.peers[peer]
                 .talk()
@@ -201,7 +201,7 @@ impl Uplink {
             while let Some(datagram) =
                 self.paths.peers[peer].talk().and_then(|talk| talk.transmit(now))
             {
-                self.paths.say(now, peer, &datagram);
+                self.paths.send_record(now, peer, &datagram);
             }
         }
     }

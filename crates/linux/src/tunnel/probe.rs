@@ -51,7 +51,7 @@ pub struct Probe {
     /// When it was sent.
     pub sent: Time,
     /// When the newest probe received over this path was sent, by the peer's clock.
-    pub heard: Option<Time>,
+    pub newest: Option<Time>,
     /// How long that has waited.
     pub waited: Time,
     /// The newest padded probe that was received.
@@ -96,7 +96,7 @@ impl Probe {
         put(&self.from);
         put(&self.to);
         put(&ns(self.sent));
-        put(&ns(self.heard.unwrap_or(Time::ZERO)));
+        put(&ns(self.newest.unwrap_or(Time::ZERO)));
         put(&ns(self.waited));
         let padded = self.padded.unwrap_or_default();
         put(&ns(padded.sent));
@@ -142,7 +142,7 @@ impl Probe {
         if datagram[LENGTH..].iter().any(|byte| *byte != 0) {
             return Err(Wrong::Malformed);
         }
-        let heard = time_at(48)?;
+        let newest = time_at(48)?;
         let padded = Padded { sent: time_at(64)?, length: u16_at(72) };
         if padded.length == 0 && padded.sent > Time::ZERO {
             return Err(Wrong::Malformed);
@@ -152,7 +152,7 @@ impl Probe {
             from: nonce_at(8),
             to: nonce_at(24),
             sent: time_at(40)?,
-            heard: (heard > Time::ZERO).then_some(heard),
+            newest: (newest > Time::ZERO).then_some(newest),
             waited: time_at(56)?,
             padded: (padded.length > 0).then_some(padded),
             length: datagram.len() as u16,
@@ -186,7 +186,7 @@ mod tests {
                 from,
                 to,
                 sent: time(0),
-                heard: (times[1] > 0).then(|| time(1)),
+                newest: (times[1] > 0).then(|| time(1)),
                 waited: time(2),
                 padded: padded.map(|length| Padded { sent: time(3), length }),
                 length,

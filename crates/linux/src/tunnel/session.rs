@@ -166,10 +166,10 @@ impl Session {
     /// session yet.
     pub fn overlay_key(&self) -> Option<overlay::Key> {
         let theirs = self.theirs()?;
-        let said = self.secrets.first()?.overlay(&self.mine, &theirs);
-        let heard: Vec<_> =
+        let ours = self.secrets.first()?.overlay(&self.mine, &theirs);
+        let others: Vec<_> =
             self.secrets.all().iter().map(|secret| secret.overlay(&theirs, &self.mine)).collect();
-        overlay::Key::between(&said, &heard)
+        overlay::Key::between(&ours, &others)
     }
 
     /// Whether that process of the peer has ended.
@@ -339,7 +339,7 @@ mod tests {
     fn a_frame_opens_before_its_sender_is_known_to_know_us() {
         let session = |drawn: u8| Session::new(secrets("0123456789abcdef"), [drawn; 16]);
         let [mut a, mut b] = [session(1), session(2)];
-        // `b` has heard `a`'s first probe, and `a` has its answer: frames overtake the next probe.
+        // `b` has others `a`'s first probe, and `a` has its answer: frames overtake the next probe.
         assert!(!b.greeted([1; 16], [0; 16]) && a.greeted([2; 16], [1; 16]));
         assert!(!b.is_open());
         let sealed = seal(&mut a, 0, b"x");

@@ -50,7 +50,7 @@ pub fn peer(bytes: &[u8]) {
             let mut answer = sending.datagram;
             answer[8..40].rotate_left(16);
             answer[48..56].copy_from_slice(&(now.as_ps() / 1000).to_be_bytes());
-            let _ = peer.hear(now, sending.label, &answer);
+            let _ = peer.on_probe(now, sending.label, &answer);
         }
         peer.reading(now, label % 2, 1514);
         now += Time::from_us(word(header, 6) as u64);
@@ -115,7 +115,7 @@ fn hold(frame: &[u8], key: Key) {
     let target = Target::Peer;
     let pause = Record { word: Word::Pause, target, seq: 1, queued: 9, rate: 0, ttl: 50_000 };
     let head = Head { from: 0, to: 0, epoch: 1, to_epoch: 1, number: 1 };
-    let heard = talk.hear(Time::ZERO, &wire::encode(&head, &[pause], &key), |_| true);
+    let heard = talk.receive(Time::ZERO, &wire::encode(&head, &[pause], &key), |_| true);
     assert_eq!(heard, Ok(()));
     let Some(view) = parse(frame) else { return };
     let offload = Offload::default();

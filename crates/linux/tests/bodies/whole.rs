@@ -16,7 +16,7 @@ use crate::dataplane::vlan::{VlanSet, Vlans};
 use crate::edge::{Carrier, Edge};
 use crate::encapsulation::Encapsulation;
 use crate::switch::config::Config;
-use crate::switch::node::{Node, Remote};
+use crate::switch::node::{Node, Remote, Round};
 use millpond_core::Time;
 use millpond_core::params::{Field, Value};
 use std::cell::RefCell;
@@ -80,7 +80,7 @@ impl Ends {
             room.copy_from_slice(frame);
             let (packet, view) = Packet::read(buffers, buffer, 0..frame.len());
             buffers.retain(buffer, u32::from(packet.has_payload()));
-            self.edge.arrive(now, 0, stamp, (packet, view), buffers);
+            self.edge.arrive(now, 0, stamp, packet, view, buffers);
         }
         buffers.release(buffer);
     }
@@ -221,7 +221,8 @@ pub fn switch(bytes: &[u8]) {
                 0 => {
                     let Some(frame) = put(part, buffers) else { continue };
                     let (port, sender) = (usize::from(control >> 1 & 3), Sender::Elsewhere);
-                    let _ = node.forward(now, port, frame, sender, buffers, &mut ends);
+                    let _ =
+                        node.forward(&mut Round::new(now, buffers, &mut ends), port, frame, sender);
                     buffers.release(frame.buffer);
                 }
                 _ => {
@@ -230,7 +231,7 @@ pub fn switch(bytes: &[u8]) {
                 }
             }
             ends.turn(now, buffers, |peer, frame| node.forward_from_peer(now, peer, frame));
-            node.serve_shims(now, buffers, &mut ends);
+            node.serve_shims(&mut Round::new(now, buffers, &mut ends));
             node.drain(now);
             node.take_answers();
             for seen in node.take_probes() {

@@ -136,7 +136,7 @@ fn a_slow_application_loses_nothing_and_blocks_no_other() {
     assert!(to_b < 6000 && a.paused(1) && !a.paused(2), "{to_b} sent to who reads nothing");
     let shared = place.port("b").shared.unwrap();
     assert!(
-        shared.told == 1 && shared.waiting_frames > 0 && shared.waiting_bytes <= 65_536,
+        shared.notified == 1 && shared.waiting_frames > 0 && shared.waiting_bytes <= 65_536,
         "{shared:?}"
     );
     assert_eq!(place.port("a").shared.unwrap().paused, 1);
@@ -179,7 +179,7 @@ fn an_application_that_is_killed_keeps_nobody() {
     let dropped = place.port("b").counters.dropped;
     assert!(dropped["loss-app-exit"] > 0, "{dropped:?}");
     assert!(place.port("a").counters.dropped["no-application"] > 0);
-    assert_eq!(place.port("b").shared.unwrap().told, 0);
+    assert_eq!(place.port("b").shared.unwrap().notified, 0);
     // The frames that it had sent are A's to read, and then another takes its place.
     let mut from_b = 0;
     assert!(soon(|| {

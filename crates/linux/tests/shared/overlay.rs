@@ -304,8 +304,8 @@ fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
     }
     assert!(is_paused && a.paused(1), "{} sent to who reads nothing", to_b.next);
     let (left, right) = (pair.overlay(0), pair.overlay(1));
-    assert!(left.held >= 1 && left.paused == 1 && left.heard[1] > 10, "{left:?}");
-    assert!(right.told >= 1 && right.said[0] >= 1, "{right:?}");
+    assert!(left.held >= 1 && left.paused == 1 && left.received[1] > 10, "{left:?}");
+    assert!(right.notified >= 1 && right.sent[0] >= 1, "{right:?}");
     assert!(at_c > 2 * to_b.next, "{at_c} and {}", to_b.next);
     // B reads, with rests.
     let (wanted, mut rest) = (to_b.next + 5_000, 0);
@@ -318,7 +318,7 @@ fn a_slow_application_pauses_its_senders_at_another_switch_and_loses_nothing() {
         at_b == wanted
     });
     turns("nobody is paused", || {
-        !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).told == 0
+        !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).notified == 0
     });
     let shared = pair.port(1, "b").shared.unwrap();
     assert!(shared.pauses == shared.resumes && shared.waiting_frames == 0, "{shared:?}");
@@ -346,8 +346,8 @@ fn what_is_lost_forged_or_repeated_changes_nothing() {
         at_b == ALL
     });
     let (left, right) = (pair.overlay(0), pair.overlay(1));
-    assert!(left.heard[0] > 0 && left.forged > 10 && left.replayed > 0, "{left:?}");
-    assert!(right.said[0] >= left.heard[0] && right.forged > 0, "{right:?}");
+    assert!(left.received[0] > 0 && left.forged > 10 && left.replayed > 0, "{left:?}");
+    assert!(right.sent[0] >= left.received[0] && right.forged > 0, "{right:?}");
     turns("nobody is paused", || !a.paused(1) && pair.overlay(0).held == 0);
     for side in 0..2 {
         let reading = pair.reading(side);
@@ -410,7 +410,7 @@ fn whoever_is_killed_nobody_stays_paused() {
     });
     hello(&mut b);
     stall(&mut a);
-    assert!(pair.overlay(0).heard[0] + pair.overlay(0).heard[1] > 0);
+    assert!(pair.overlay(0).received[0] + pair.overlay(0).received[1] > 0);
     // Both.
     (0..2).for_each(|side| pair.kill(side));
     (0..2).for_each(|side| pair.apply(side));
@@ -425,7 +425,7 @@ fn whoever_is_killed_nobody_stays_paused() {
     let mut frames = vec![Frame::default(); 64];
     turns("it goes on", || {
         while b.recv(&mut frames) > 0 {}
-        !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).told == 0
+        !a.paused(1) && pair.overlay(0).held == 0 && pair.overlay(1).notified == 0
     });
     assert!(
         !pair.reading(1).ports.iter().any(|port| port.counters.dropped.contains_key("loss-pool"))

@@ -63,15 +63,15 @@ pub fn pseudo(frame: &[u8], layers: &Layers, length: usize) -> Sum {
         Version::V4 => &frame[network + 12..network + 20],
         Version::V6 => &frame[network + 8..network + 40],
     };
-    // A length is below 2^16 for all that an IP header without a jumbogram can say.
+    // A length of IP without jumbograms is below 2^16.
     Sum::default().bytes(addresses).word(layers.protocol.number().into()).word(length as u16)
 }
 
 /// Whether the transport checksum of a frame that claims a full one is right. A UDP checksum of 0
-/// over IPv4 says that there is none.
+/// over IPv4 means none.
 pub fn is_right(frame: &[u8], layers: &Layers) -> bool {
     let segment = &frame[layers.transport..layers.end];
-    let at = layers.transport + layers.protocol.checksum_at();
+    let at = layers.checksum_at();
     let none = layers.version == Version::V4
         && layers.protocol == super::Protocol::Udp
         && frame[at..at + 2] == [0, 0];

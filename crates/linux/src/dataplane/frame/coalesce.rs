@@ -26,7 +26,7 @@ pub fn coalesce(
         set_ipv4_checksum(header, layers);
     }
     header[layers.transport + 13] |= flags & (tcp::FIN | tcp::PSH);
-    let at = layers.transport + layers.protocol.checksum_at();
+    let at = layers.checksum_at();
     let sum = pseudo(header, layers, layers.payload - layers.transport + payload).fold();
     header[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     let first = tcp::flags(header, layers);

@@ -1,4 +1,4 @@
-//! Frames: what the bytes between two ports say, and how a super-segment becomes packets and
+//! Frames: the headers of the bytes between two ports, and how a super-segment becomes packets and
 //! packets a super-segment.
 //!
 //! | file | what it does |

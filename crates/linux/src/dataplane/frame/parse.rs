@@ -67,7 +67,7 @@ impl std::str::FromStr for Mac {
     }
 }
 
-/// A transport that the edge knows.
+/// A transport that the edge reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// TCP.
@@ -102,7 +102,7 @@ pub struct Layers {
     pub transport: usize,
     /// Where the transport's payload begins.
     pub payload: usize,
-    /// Its end, as the IP header says; Ethernet may have padded the frame beyond.
+    /// Its end by the IP header; Ethernet may have padded the frame beyond.
     pub end: usize,
     /// Of IP.
     pub version: Version,
@@ -112,6 +112,10 @@ pub struct Layers {
 
 impl Layers {
     /// The IP header.
+    /// The place of the transport's checksum.
+    pub fn checksum_at(&self) -> usize {
+        self.transport + self.protocol.checksum_at()
+    }
     pub fn ip(&self) -> Ip {
         Ip { version: self.version, at: self.network }
     }
@@ -122,7 +126,7 @@ impl Layers {
 pub enum Malformed {
     /// The frame ends within a header.
     Truncated,
-    /// The IP header says more bytes than there are.
+    /// The IP header has a length of more bytes than there are.
     Length,
     /// A header length or version that no header has.
     Header,
@@ -338,7 +342,8 @@ pub mod tcp {
     pub const CWR: u8 = 128;
 
     fn long(frame: &[u8], at: usize) -> u32 {
-        u32::from_be_bytes(std::array::from_fn(|i| frame[at + i]))
+        let bytes = &frame[at..at + 4];
+        u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
     }
     /// The sequence number of the first byte.
     #[inline]

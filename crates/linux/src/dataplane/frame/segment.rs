@@ -30,6 +30,8 @@ pub struct Segmenter<'a> {
     checksums: Checksums,
     at: usize,
     index: u16,
+    /// The partial checksum of a packet of `mss` bytes.
+    share: [u8; 2],
     done: bool,
 }
 
@@ -38,7 +40,8 @@ impl<'a> Segmenter<'a> {
     /// the last; 0 means that the frame is one packet.
     pub fn new(frame: &'a [u8], layers: Layers, mss: usize, checksums: Checksums) -> Segmenter<'a> {
         let mss = if mss == 0 { layers.end - layers.payload } else { mss };
-        Segmenter { frame, layers, mss, checksums, at: layers.payload, index: 0, done: false }
+        let (at, share) = (layers.payload, [0; 2]);
+        Segmenter { frame, layers, mss, checksums, at, index: 0, share, done: false }
     }
 
     /// The virtio header of a packet with `payload` bytes that has come out of here.
@@ -76,8 +79,16 @@ impl<'a> Segmenter<'a> {
             let clear = if self.done { 0 } else { tcp::FIN | tcp::PSH };
             bytes[layers.transport + 13] &= !(clear | if self.index > 0 { tcp::CWR } else { 0 });
         }
-        let content = &self.frame[payload.clone()];
-        set_transport_checksum(bytes, layers, content, self.checksums);
+        let (at, content) = (layers.checksum_at(), &self.frame[payload.clone()]);
+        match self.checksums {
+            Checksums::Partial if self.index > 0 && content.len() == self.mss => {
+                bytes[at..at + 2].copy_from_slice(&self.share);
+            }
+            checksums => set_transport_checksum(bytes, layers, content, checksums),
+        }
+        if self.index == 0 {
+            self.share = [bytes[at], bytes[at + 1]];
+        }
         self.at = payload.end;
         self.index = self.index.wrapping_add(1);
         Some(payload)
@@ -120,14 +131,14 @@ fn set_transport_checksum(
     payload: &[u8],
     checksums: Checksums,
 ) {
-    let at = layers.transport + layers.protocol.checksum_at();
+    let at = layers.checksum_at();
     let sum = pseudo(header, layers, layers.payload - layers.transport + payload.len());
     let value = match checksums {
         Checksums::Partial => sum.fold(),
         Checksums::Full => {
             header[at..at + 2].fill(0);
             match sum.bytes(&header[layers.transport..layers.payload]).bytes(payload).checksum() {
-                // 0 would say that there is none (RFC 768).
+                // 0 would mean none (RFC 768).
                 0 if layers.protocol == Protocol::Udp => 0xffff,
                 other => other,
             }

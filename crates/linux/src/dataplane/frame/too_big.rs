@@ -1,7 +1,7 @@
 //! The answer to a packet that does not fit: "fragmentation needed" (RFC 792, RFC 1191) and "packet
 //! too big" (RFC 4443 §3.2).
 //!
-//! Between two of a network's hosts there is no router here that could say it, so the answer comes
+//! Between two of a network's hosts there is no router here that could answer, so the answer comes
 //! from the packet's own destination, as Linux's tunnels answer behind a bridge.
 //!
 //! Invariant: errors, groups and later fragments get no answer (RFC 1122 §3.2.2), nor does a packet

@@ -196,7 +196,7 @@ impl AfPacket {
         let (read, tag) = match read {
             Ok(read) => read,
             Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
-            // Reported once, which may be before the interface is deleted; the socket hears again
+            // Reported once, which may be before the interface is deleted; the socket reads again
             // when it comes up.
             Err(Errno::NETDOWN) if self.device.name_of(self.index).is_some() => {
                 return Received::Nothing;

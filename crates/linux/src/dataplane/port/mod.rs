@@ -5,7 +5,7 @@
 //! | `tap` | an interface of its own in a namespace; super-segments of up to 64 KB either way |
 //! | `af_packet` | an interface that is there already |
 //! | `claim` | that interface, for one switch of the host |
-//! | `gate`, `netdev` | its senders made to wait; what the kernel says of its queues |
+//! | `gate`, `netdev` | its senders made to wait; the kernel's interface to its queues |
 //! | `option` | options and messages of sockets that rustix does not have |
 //! | `pcap` | files, for tests |
 //! | `caller` | whoever drives this process, for worlds without ports |
@@ -16,7 +16,7 @@
 //!
 //! Invariant: a frame is read into the caller's buffer and written from the caller's pieces; a port
 //! keeps neither. A fault of one frame is reported as a reason; a port whose interface has gone
-//! says so, and is never an error of another.
+//! reports that, and is never an error of another.
 
 pub mod af_packet;
 pub mod caller;
@@ -178,7 +178,7 @@ impl Port {
     }
     /// Whether it takes what is still to be done to a frame; what does not gets packets that are
     /// whole. `is_lone`: the frame is one packet. Behind a packet socket's interface nobody need
-    /// know that such a packet's checksum is partial.
+    /// distinguish a partial checksum of such a packet.
     #[inline]
     pub fn takes(&self, offload: &Offload, is_lone: bool) -> bool {
         match self {
@@ -229,7 +229,7 @@ impl Port {
             Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) | Port::Caller(_) => {}
         }
     }
-    /// Whether there is nothing to do until its descriptor says so.
+    /// Whether there is nothing to do until its descriptor is ready.
     pub fn may_sleep(&self) -> bool {
         match self {
             Port::Shared(port) => port.may_sleep(),
@@ -245,7 +245,7 @@ impl Port {
             Port::Tap(_) | Port::AfPacket(_) | Port::Pcap(_) | Port::Caller(_) => {}
         }
     }
-    /// Looks for its interface again, whose name may have changed. A packet socket hears that its
+    /// Looks for its interface again, whose name may have changed. A packet socket reads that its
     /// interface is down once, and that may be before the kernel has forgotten the interface: call
     /// this now and then. A tap may be moved to another namespace, and ends by being read.
     pub fn follow(&mut self) -> Presence {

@@ -40,8 +40,8 @@ impl Netdev {
         let netlink = Netlink::open(Some(GENERIC))?;
         let mut netdev = Netdev { netlink, family: CONTROL };
         let mut id = None;
-        netdev.ask(GET_FAMILY, ACK, &[attribute(FAMILY_NAME, b"netdev\0")], |told| {
-            id = find(told, FAMILY_ID)
+        netdev.ask(GET_FAMILY, ACK, &[attribute(FAMILY_NAME, b"netdev\0")], |answer| {
+            id = find(answer, FAMILY_ID)
                 .and_then(<[u8]>::first_chunk)
                 .map(|id| u16::from_ne_bytes(*id));
         })?;
@@ -55,20 +55,22 @@ impl Netdev {
         what: u8,
         flags: u16,
         attributes: &[Vec<u8>],
-        mut told: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8]),
     ) -> Result<(), Errno> {
         let body = [&[what, 1, 0, 0][..], &attributes.concat()].concat();
         self.netlink.ask(self.family, flags, &body, |answer| {
-            answer.get(GENERIC_HEADER..).into_iter().for_each(&mut told);
+            answer.get(GENERIC_HEADER..).into_iter().for_each(&mut take);
         })
     }
 
     /// The NAPIs of an interface; none where its queues have none at the time.
     pub(super) fn napis(&self, index: i32) -> Result<Vec<u32>, Errno> {
         let mut all = Vec::new();
-        self.ask(NAPI_GET, DUMP, &[attribute(NAPI_IFINDEX, &index.to_ne_bytes())], |told| {
+        self.ask(NAPI_GET, DUMP, &[attribute(NAPI_IFINDEX, &index.to_ne_bytes())], |answer| {
             all.extend(
-                find(told, NAPI_ID).and_then(<[u8]>::first_chunk).map(|id| u32::from_ne_bytes(*id)),
+                find(answer, NAPI_ID)
+                    .and_then(<[u8]>::first_chunk)
+                    .map(|id| u32::from_ne_bytes(*id)),
             );
         })?;
         Ok(all)

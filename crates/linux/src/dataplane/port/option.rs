@@ -26,7 +26,7 @@ pub(super) fn get<T>(
 ) -> io::Result<usize> {
     let mut size = size_of::<T>() as libc::socklen_t;
     let at = (&raw mut *value).cast();
-    // SAFETY: the kernel writes no more bytes than `size` says the value has, which are integers.
+    // SAFETY: the kernel writes no more than the `size` bytes of the value, which are integers.
     #[allow(unsafe_code)]
     let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &raw mut size) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(size as usize) }

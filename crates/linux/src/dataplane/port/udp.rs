@@ -41,7 +41,7 @@ const TRIES: u64 = 4;
 #[derive(Debug)]
 pub struct Udp {
     socket: UdpSocket,
-    /// `None`: the kernel does not tell of routes.
+    /// `None`: the kernel has no socket for routes.
     route: Option<Route>,
     reports: Cell<u64>,
 }
@@ -124,7 +124,7 @@ impl Udp {
     }
 
     /// The longest datagram that the interface takes by which it leaves: its MTU without the outer
-    /// headers. `None`: the kernel does not tell.
+    /// headers. `None`: the kernel has no answer.
     pub fn room(&self) -> Option<usize> {
         let headers = if self.socket.local_addr().ok()?.is_ipv4() { 20 + 8 } else { 40 + 8 };
         let mut asked = request("lo").ok()?;
@@ -147,7 +147,7 @@ impl Udp {
         let is_too_long = || self.room().is_none_or(|room| length > room);
         let has_route = || self.route.as_ref().is_some_and(|route| route.interface().is_ok());
         match Errno::from_io_error(error) {
-            // UDP's offload says INVAL where a packet is longer than the MTU.
+            // UDP's offload fails with INVAL where a packet is longer than the MTU.
             Some(Errno::INVAL | Errno::MSGSIZE) if is_too_long() => Refusal::TooLong,
             Some(Errno::INVAL) => Refusal::Invalid,
             Some(Errno::NETDOWN) => Refusal::Unreachable,
@@ -189,7 +189,7 @@ impl Udp {
         (sent, None)
     }
 
-    /// Sends datagrams that lie one behind another, each up to where `ends` says; how many went,
+    /// Sends datagrams that lie one behind another, each up to its place in `ends`; how many went,
     /// and what stopped the rest.
     pub fn send_laid_out(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<Refusal>) {
         let (mut sent, mut start) = (0, 0);

@@ -15,11 +15,11 @@ use super::egress::{Egress, PATIENCE};
 use super::fault;
 use super::frame::neighbour::Guard;
 use super::frame::parse::ETHERNET;
-use super::frame::{HEADER_MAX, Offload, View, pause};
+use super::frame::{HEADER_MAX, pause};
 use super::loops::Watch;
 use super::metadata;
 use super::mirror::Mirror;
-use super::outgoing::{Outgoing, whole};
+use super::outgoing::{Kept, Outgoing, whole};
 use super::port::shared::Fate;
 use super::port::{Port, Received, Refusal};
 use super::vlan::{Vlans, untagged};
@@ -49,20 +49,7 @@ pub struct Slot {
     /// The cost that frames from it may cause in this round.
     pub entrance: Budget,
     /// The frames that wait for its device.
-    pub(crate) queue: Egress<Waiting>,
-}
-
-pub(crate) struct Waiting {
-    view: View,
-    offload: Offload,
-    bytes: Vec<u8>,
-}
-
-impl Waiting {
-    fn of(frame: &Outgoing<'_>) -> Waiting {
-        let bytes = frame.pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-        Waiting { view: frame.view, offload: frame.offload, bytes }
-    }
+    pub(crate) queue: Egress<Kept>,
 }
 
 impl Slot {
@@ -168,7 +155,7 @@ impl Slot {
             return Ok(Fate::Left);
         }
         match self.write(frame, flat) {
-            Err(Drop::PortFull) => self.queue.refuse_for(now, Waiting::of(frame), self.patience()),
+            Err(Drop::PortFull) => self.queue.refuse_for(now, Kept::of(frame), self.patience()),
             written => written?,
         }
         Ok(Fate::Left)
@@ -186,7 +173,7 @@ impl Slot {
         let front = frame.front(HEADER_MAX);
         let class = metadata::class(&front, &frame.view);
         let packet = Packet { size, class, ..Packet::default() };
-        if let Err(reason) = self.queue.offer(now, packet, || Waiting::of(frame)) {
+        if let Err(reason) = self.queue.offer(now, packet, || Kept::of(frame)) {
             self.counters.discard(reason);
         }
         Ok(())
@@ -209,7 +196,7 @@ impl Slot {
         }
     }
 
-    /// How long its device is left alone after a refusal. A guest says itself when it has room.
+    /// How long its device is left alone after a refusal. A guest signals itself when it has room.
     fn patience(&self) -> Time {
         if let Some(Port::Vhost(_)) = self.port { guests::PATIENCE } else { PATIENCE }
     }

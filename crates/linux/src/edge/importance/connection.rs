@@ -7,7 +7,7 @@ use super::options::{self, Blocks, Offer};
 use super::params::ShimParams;
 use super::receiver::Receiving;
 use super::segment::Segment;
-use super::sender::{Acknowledgement, Sending};
+use super::sender::{Acknowledgement, Sending, Terms};
 use super::template::{Fields, Template};
 use crate::dataplane::frame::parse::tcp;
 use millpond_core::{Importance, Time};
@@ -72,10 +72,16 @@ impl Connection {
         };
         let stamps = ours.offer.stamps.filter(|_| theirs.offer.stamps.is_some());
         template.open(ours.window >> scale_ours, stamps);
-        let peer = (theirs.window, theirs.offer.mss);
         let has_sack = ours.offer.sack && theirs.offer.sack;
         Connection {
-            sending: Sending::new(params, ours.isn, peer, scale_theirs, has_sack),
+            sending: Sending::new(
+                params,
+                ours.isn,
+                theirs.window,
+                theirs.offer.mss,
+                scale_theirs,
+                has_sack,
+            ),
             receiving: Receiving::new(theirs.isn, ours.window, scale_ours),
             template,
             has_stamps: stamps.is_some(),
@@ -105,7 +111,7 @@ impl Connection {
         now: Time,
         segment: &Segment<'_>,
         room: usize,
-        (params, counters): (&ShimParams, &mut Counters),
+        mut terms: Terms<'_>,
     ) -> Result<Importance, Reason> {
         let options = options::read(segment.options).ok_or(Reason::Option)?;
         if segment.has(tcp::URG) {
@@ -121,7 +127,7 @@ impl Connection {
         self.template.update(segment, stamps);
         if segment.is_pure_ack() {
             let echo = self.receiving.take_echo(segment.ack, options.sack.as_slice());
-            counters.echoes_marked += u64::from(echo.is_some());
+            terms.counters.echoes_marked += u64::from(echo.is_some());
             return Ok(echo.unwrap_or(Importance::Control));
         }
         let is_last = segment.has(tcp::FIN);
@@ -131,9 +137,9 @@ impl Connection {
             }
             return Ok(Importance::Control);
         }
-        let to = (params, &mut *counters);
-        let data = self.sending.on_data(now, segment.seq, segment.payload, is_last, room, to)?;
-        counters.sent(data, segment.payload.len());
+        let (seq, payload) = (segment.seq, segment.payload);
+        let data = self.sending.on_data(now, seq, payload, is_last, room, &mut terms)?;
+        terms.counters.sent(data, payload.len());
         Ok(data)
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 named! {
 /// Why the shim does not track a flow any more, or never did.
 pub enum Reason {
-    /// Its SYN or a later packet carries an option that the shim does not know.
+    /// Its SYN or a later packet carries an option that the shim does not read.
     Option = "option",
     /// It negotiates accurate ECN, whose counter a forged packet would disturb.
     AccurateEcn = "accurate-ecn",

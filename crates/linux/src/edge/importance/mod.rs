@@ -49,6 +49,7 @@ use crate::dataplane::packet::Packet;
 use connection::{Connection, Decision, Syn};
 use millpond_core::{Importance, Time};
 use segment::{Key, Segment};
+use sender::Terms;
 use std::collections::{BTreeSet, HashMap};
 use template::Template;
 
@@ -89,6 +90,7 @@ struct Flow {
     due: [Option<Time>; 2],
 }
 
+#[derive(Default)]
 pub struct Shim {
     params: ShimParams,
     flows: HashMap<Key, Flow>,
@@ -101,17 +103,9 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// Returns a shim that knows no flow.
+    /// Returns a shim without flows.
     pub fn new(params: &ShimParams) -> Shim {
-        Shim {
-            params: params.clone(),
-            flows: HashMap::new(),
-            tasks: BTreeSet::new(),
-            idle: BTreeSet::new(),
-            cached: 0,
-            frame: Vec::new(),
-            counters: Counters::default(),
-        }
+        Shim { params: params.clone(), ..Shim::default() }
     }
 
     /// Marks a packet of the host on its way into the network. `view` is the packet's own. Call
@@ -147,7 +141,8 @@ impl Shim {
         let before = connection.sending.memory();
         let room = self.params.cache_max.saturating_sub(before);
         let room = room.min(self.params.cache_total.saturating_sub(self.cached));
-        let marked = connection.outgoing(now, segment, room, (&self.params, &mut self.counters));
+        let terms = Terms { params: &self.params, counters: &mut self.counters };
+        let marked = connection.outgoing(now, segment, room, terms);
         self.cached = self.cached - before + connection.sending.memory();
         let (is_urgent, is_done) = (connection.sending.is_urgent(), connection.is_done());
         let (is_armed, is_pending) =

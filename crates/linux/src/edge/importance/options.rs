@@ -126,7 +126,7 @@ pub(super) fn read(list: &[u8]) -> Option<Options> {
 }
 
 /// Appends the timestamps, aligned as Linux has them.
-pub(super) fn write_stamps(list: &mut Vec<u8>, (value, echo): (u32, u32)) {
+pub(super) fn write_stamps(list: &mut Vec<u8>, value: u32, echo: u32) {
     list.extend([1, 1, STAMPS, 10]);
     list.extend(value.to_be_bytes());
     list.extend(echo.to_be_bytes());
@@ -160,7 +160,7 @@ pub(super) fn has_dsack(ack: u32, blocks: &Blocks) -> bool {
 }
 
 /// Takes the first block out of the SACK option at `at`. The list keeps its length; NOPs fill it.
-pub(super) fn strip_first(list: &mut [u8], (at, length): (usize, usize)) {
+pub(super) fn strip_first(list: &mut [u8], at: usize, length: usize) {
     let end = at + length;
     if length <= 10 {
         list[at..end].fill(1);

@@ -8,7 +8,7 @@ use millpond_core::importance::{First, TltParams};
 /// The parameters of a [`Shim`](super::Shim).
 #[derive(Clone, Debug)]
 pub struct ShimParams {
-    /// The machine's own. The shim cannot know a window's last packet: set `first` to "first".
+    /// The machine's own. The shim cannot find a window's last packet: set `first` to "first".
     pub tlt: TltParams,
     /// How long the shim waits after an echo for the host to send data of the flow. It must exceed
     /// the host's delay between an acknowledgement and the data that it lets out.

@@ -24,6 +24,7 @@ struct Pending {
     echo: Importance,
 }
 
+#[derive(Default)]
 pub(super) struct Receiving {
     numbers: Numbers,
     /// The highest acknowledgement that the host has sent.
@@ -40,15 +41,8 @@ pub(super) struct Receiving {
 impl Receiving {
     /// Of a connection that opens. `window`: as the host's handshake packet has it.
     pub fn new(isn: u32, window: u16, scale: u8) -> Receiving {
-        Receiving {
-            numbers: Numbers::new(isn),
-            acked: 0,
-            edge: window.into(),
-            scale,
-            passed: Ranges::default(),
-            pending: None,
-            fin: None,
-        }
+        let (numbers, edge) = (Numbers::new(isn), window.into());
+        Receiving { numbers, edge, scale, ..Receiving::default() }
     }
 
     pub fn numbers(&self) -> Numbers {

@@ -116,14 +116,14 @@ pub(super) fn strip_dsack(packet: &mut Packet, layers: &Layers, buffers: &Buffer
     let coverage = coverage(packet.header.bytes(), layers, payload);
     let (list, at) = (layers.transport + 20..layers.payload, layers.transport + 16);
     let header = packet.header.bytes_mut();
-    let Some(place) = options::read(&header[list.clone()]).and_then(|options| options.sack_at)
-    else {
+    let read = options::read(&header[list.clone()]);
+    let Some((at_sack, length)) = read.and_then(|options| options.sack_at) else {
         return false;
     };
     if coverage == Coverage::Wrong {
         return false;
     }
-    options::strip_first(&mut header[list], place);
+    options::strip_first(&mut header[list], at_sack, length);
     if coverage == Coverage::Whole {
         header[at..at + 2].fill(0);
         let sum = pseudo(header, layers, layers.end - layers.transport);

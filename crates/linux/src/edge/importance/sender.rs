@@ -38,6 +38,12 @@ pub(super) struct Acknowledgement<'a> {
     pub is_pure: bool,
 }
 
+/// The shim's part in what a connection does.
+pub(super) struct Terms<'a> {
+    pub params: &'a ShimParams,
+    pub counters: &'a mut Counters,
+}
+
 pub(super) struct Sending {
     numbers: Numbers,
     una: u64,
@@ -81,7 +87,8 @@ impl Sending {
     pub fn new(
         params: &ShimParams,
         isn: u32,
-        (window, mss): (u16, u16),
+        window: u16,
+        mss: u16,
         scale: u8,
         has_sack: bool,
     ) -> Sending {
@@ -145,7 +152,7 @@ impl Sending {
         payload: &[u8],
         is_last: bool,
         room: usize,
-        (params, counters): (&ShimParams, &mut Counters),
+        terms: &mut Terms<'_>,
     ) -> Result<Importance, Reason> {
         let Some(from) = self.numbers.offset(self.nxt, seq) else {
             return Ok(Importance::Control); // a keep-alive before the first byte
@@ -172,7 +179,7 @@ impl Sending {
             Ok(()) if is_last => return Ok(Importance::Control),
             Ok(()) => (),
         }
-        self.wake(now, params, counters)?;
+        self.wake(now, terms)?;
         if self.armed && is_new && self.queued.is_none() && self.marker.has_lost() {
             self.queued = self.marker.instead(low, self.mss);
             self.armed = self.queued.is_none();
@@ -194,12 +201,8 @@ impl Sending {
     }
 
     /// Arms the machine if its last important packet had no echo for long.
-    fn wake(
-        &mut self,
-        now: Time,
-        params: &ShimParams,
-        counters: &mut Counters,
-    ) -> Result<(), Reason> {
+    fn wake(&mut self, now: Time, terms: &mut Terms<'_>) -> Result<(), Reason> {
+        let Terms { params, counters } = terms;
         if self.armed || now.saturating_sub(self.clock) <= params.clock_timeout {
             return Ok(());
         }

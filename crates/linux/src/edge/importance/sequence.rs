@@ -4,7 +4,7 @@
 //! within 2 GiB of the reference, across any wrap.
 
 /// One direction's numbers. Offset 0 is the first byte of payload.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     first: u32,
 }

@@ -80,8 +80,8 @@ impl Template {
     pub fn write(&self, fields: &Fields<'_>, out: &mut Vec<u8>) {
         let at = self.layers.transport;
         let mut list = Vec::with_capacity(40);
-        if let Some(stamps) = self.stamps {
-            options::write_stamps(&mut list, stamps);
+        if let Some((value, echo)) = self.stamps {
+            options::write_stamps(&mut list, value, echo);
         }
         if let Some(ranges) = fields.echo {
             options::write_echo(&mut list, ranges.iter().copied());

@@ -83,7 +83,7 @@ impl Node {
         let Seen { probe, place, vlan } = seen;
         if probe.sender != self.loops.own {
             if let Place::Port(port) = place {
-                self.slots.get_mut(port)?.watch.heard(now, probe.sender < self.loops.own);
+                self.slots.get_mut(port)?.watch.on_foreign(now, probe.sender < self.loops.own);
             }
             return None;
         }

@@ -4,8 +4,8 @@
 //! Invariant: a frame passes the shim between the switch's checks and its forwarding, with the tag
 //! that it has in the switch. Each packet that goes no further is counted at its port.
 
-use super::{Node, Remote};
-use crate::dataplane::buffers::{Buffers, FRAME_MAX, Frame, ROOM};
+use super::{Node, Round};
+use crate::dataplane::buffers::{FRAME_MAX, Frame, ROOM};
 use crate::dataplane::counters::Drop;
 use crate::dataplane::fault;
 use crate::dataplane::frame::{Offload, View, parse};
@@ -30,38 +30,38 @@ impl Node {
     /// counted here, packet by packet.
     pub(super) fn forward_marked(
         &mut self,
-        now: Time,
+        round: &mut Round<'_>,
         from: usize,
         frame: &Frame,
         view: &View,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
     ) {
         let Some(shim) = self.shim(from) else { return };
-        let mut parts = shim.outgoing(now, frame, view, buffers);
+        let mut parts = shim.outgoing(round.now, frame, view, round.buffers);
         let is_one = parts.len() == 1;
         for mut held in parts.drain(..) {
             let (header, length) = (held.bytes.header, held.bytes.length());
             // The only packet of a frame can stay where it is: the mark is in its header.
             let place = if is_one { Some((frame.buffer, frame.start)) } else { None };
-            let Some((buffer, start)) = place.or_else(|| Some((buffers.take()?, ROOM))) else {
-                held.bytes.end(buffers);
+            let Some((buffer, start)) = place.or_else(|| Some((round.buffers.take()?, ROOM)))
+            else {
+                held.bytes.end(round.buffers);
                 self.slots[from].counters.drop(Drop::NoBuffer);
                 continue;
             };
             let front = header.bytes().len();
             if !is_one {
                 self.flat.clear();
-                self.flat.extend_from_slice(held.bytes.payload(buffers));
-                let room = &mut buffers.bytes_mut(buffer)[start + front..start + length];
+                self.flat.extend_from_slice(held.bytes.payload(round.buffers));
+                let room = &mut round.buffers.bytes_mut(buffer)[start + front..start + length];
                 room.copy_from_slice(&self.flat);
             }
-            buffers.bytes_mut(buffer)[start..start + front].copy_from_slice(header.bytes());
-            held.bytes.end(buffers);
+            let bytes = round.buffers.bytes_mut(buffer);
+            bytes[start..start + front].copy_from_slice(header.bytes());
+            held.bytes.end(round.buffers);
             let packet = Frame { buffer, start, length, offload: held.offload };
-            self.route_own(now, from, packet, held.view, buffers, remote);
+            self.route_own(round, from, packet, held.view);
             if !is_one {
-                buffers.release(buffer);
+                round.buffers.release(buffer);
             }
         }
         if let Some(shim) = self.shim(from) {
@@ -70,26 +70,18 @@ impl Node {
     }
 
     /// Forwards a packet of a shimmed port, and counts it there if it goes no further.
-    fn route_own(
-        &mut self,
-        now: Time,
-        from: usize,
-        frame: Frame,
-        view: View,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) {
+    fn route_own(&mut self, round: &mut Round<'_>, from: usize, frame: Frame, view: View) {
         let sender = Sender::Port(from as u16);
-        if let Err(reason) = self.route(now, from, (frame, view), sender, buffers, remote) {
+        if let Err(reason) = self.route(round, from, frame, view, sender) {
             self.slots[from].counters.drop(reason);
         }
     }
 
     /// Sends the frames that shims have due, and forgets idle flows. Call it after ports were read:
     /// a host that has answered needs no forced packet.
-    pub fn serve_shims(&mut self, now: Time, buffers: &mut Buffers, remote: &mut dyn Remote) {
+    pub fn serve_shims(&mut self, round: &mut Round<'_>) {
         for port in 0..self.shims.len() {
-            let served = fault::caught(|| self.serve_shim(now, port, buffers, remote));
+            let served = fault::caught(|| self.serve_shim(round, port));
             if let Err(panic) = served {
                 self.fail(port, panic);
                 self.shims[port] = Some(Box::default());
@@ -97,32 +89,24 @@ impl Node {
         }
     }
 
-    fn serve_shim(
-        &mut self,
-        now: Time,
-        port: usize,
-        buffers: &mut Buffers,
-        remote: &mut dyn Remote,
-    ) {
+    fn serve_shim(&mut self, round: &mut Round<'_>, port: usize) {
         let Some(shim) = self.shim(port) else { return };
-        shim.evict(now);
-        for bytes in shim.due(now) {
+        shim.evict(round.now);
+        for bytes in shim.due(round.now) {
             let Some(view) = parse(&bytes) else { continue };
             // A template with options and the longest payload are more than a frame.
             let reason = if bytes.len() > FRAME_MAX { Drop::Oversized } else { Drop::NoBuffer };
-            let Some(frame) = Frame::copy(&bytes, Offload::default(), buffers) else {
+            let Some(frame) = Frame::copy(&bytes, Offload::default(), round.buffers) else {
                 self.slots[port].counters.drop(reason);
                 continue;
             };
-            let routed = fault::caught(|| {
-                self.route_own(now, port, frame, view, buffers, remote);
-            });
+            let routed = fault::caught(|| self.route_own(round, port, frame, view));
             if let Err(panic) = routed {
                 let work = format!("shim of port {}", self.slots[port].name);
                 self.slots[port].counters.drop(panic.keep(work, &bytes));
-                buffers.disown(frame.buffer);
+                round.buffers.disown(frame.buffer);
             }
-            buffers.release(frame.buffer);
+            round.buffers.release(frame.buffer);
         }
     }
 

@@ -49,7 +49,9 @@ fn switch(name: &str, inputs: &[&[Vec<u8>]]) -> (Node, Vec<PathBuf>) {
 fn run(node: &mut Node) {
     let mut buffers = Buffers::new(16);
     for port in 0..node.slots.len() {
-        while node.receive(Time::ZERO, port, usize::MAX, &mut buffers, &mut Alone) > 0 {}
+        while node.receive(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), port, usize::MAX)
+            > 0
+        {}
     }
     assert_eq!(buffers.in_use(), 0);
 }
@@ -103,7 +105,10 @@ fn a_panic_of_a_ports_reader_costs_a_frame_of_that_port() {
     input[0][at..].copy_from_slice(&fault::AT_READER);
     let (mut node, outputs) = switch("reader", &[&input, &[]]);
     let mut buffers = Buffers::new(16);
-    assert_eq!(node.receive(Time::ZERO, 0, usize::MAX, &mut buffers, &mut Alone), 0);
+    assert_eq!(
+        node.receive(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), 0, usize::MAX),
+        0
+    );
     run(&mut node);
     assert_eq!(frames(&outputs[1]), sent[1..]);
     let counters = &node.slots[0].counters;
@@ -197,7 +202,9 @@ fn a_vlan_is_a_switch_of_its_own() {
     // Whoever is not heard for long may be elsewhere.
     let (mut buffers, mut kept) = (Buffers::new(4), Kept::default());
     for port in 0..node.slots.len() {
-        while node.receive(HOLD * port as u64, port, 1, &mut buffers, &mut kept) > 0 {}
+        while node.receive(&mut Round::new(HOLD * port as u64, &mut buffers, &mut kept), port, 1)
+            > 0
+        {}
     }
     let told = in_vlan(&plain, 0x600a);
     let second = in_vlan(&addressed(plain.clone(), 0xff, 2), 20);
@@ -242,7 +249,7 @@ fn a_tag_comes_and_goes_with_a_super_segment() {
     node.slots[0].mirror = Some(mirror);
     send(&device, &sent, SendFlags::empty()).unwrap();
     let mut buffers = Buffers::new(4);
-    assert_eq!(node.receive(Time::ZERO, 0, 1, &mut buffers, &mut Alone), 1);
+    assert_eq!(node.receive(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), 0, 1), 1);
     let mut room = vec![0; 5000];
     let (_, length) = recv(&ours, &mut room[..], RecvFlags::DONTWAIT).unwrap();
     assert!(room[..length] == sent, "as it was: no port has seen the tag");
@@ -316,8 +323,11 @@ fn super_segments_are_of_packets_in_earnest_and_a_turn_has_so_many() {
             send(&device, &[&offload.write()[..], &frame].concat(), SendFlags::empty()).unwrap();
         }
         node.slots[0].entrance = Budget::default();
-        let handled = node.receive(Time::ZERO, 0, usize::MAX, &mut buffers, &mut Alone);
-        while node.receive(Time::ZERO, 0, usize::MAX, &mut buffers, &mut Alone) > 0 {}
+        let handled =
+            node.receive(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), 0, usize::MAX);
+        while node.receive(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), 0, usize::MAX) > 0
+        {
+        }
         (handled, node.slots[0].counters.dropped(Drop::SmallGso))
     };
     assert_eq!(come(&mut node, 9000, 1, 1), (1, 1), "9000 packets of a byte");
@@ -481,7 +491,10 @@ fn a_neighbour_that_pauses_is_obeyed_and_its_frame_goes_no_further() {
     let mut control = |node: &mut Node, quanta: &pause::Quanta| {
         let frame = pause::write(Mac([2, 0, 0, 0, 0, 9]), quanta);
         send(&device, &[&[0; 10][..], &frame].concat(), SendFlags::empty()).unwrap();
-        assert_eq!(node.receive(Time::from_us(1), 0, 1, &mut buffers, &mut Alone), 1);
+        assert_eq!(
+            node.receive(&mut Round::new(Time::from_us(1), &mut buffers, &mut Alone), 0, 1),
+            1
+        );
     };
     let mut stop = [None; 8];
     stop[0] = Some(1000);

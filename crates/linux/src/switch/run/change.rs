@@ -3,7 +3,7 @@
 //! Invariant: a port whose keys are the same keeps its interface, its counters and its addresses,
 //! and so does one whose `importance` alone changes.
 
-use super::{Switch, home};
+use super::{PortStatus, Switch, home};
 use crate::dataplane::slot::Slot;
 use crate::switch::config::{Config, ImportanceKind, PortParams};
 use crate::switch::control::Done;
@@ -12,7 +12,6 @@ use crate::switch::importance::HostShim;
 use crate::switch::ports::{self, Opened};
 use crate::switch::reading::PortReading;
 use crate::switch::table::{Place, Table};
-use millpond_worlds::namespace::Identity;
 use std::iter;
 
 /// A port of the configuration before.
@@ -20,11 +19,7 @@ struct Old {
     params: PortParams,
     slot: Slot,
     shim: Option<Box<HostShim>>,
-    /// Why it is not open: the log has that.
-    waiting: Option<Error>,
-    /// Where it was opened, and whether the switch chooses its MTU.
-    home: Option<Identity>,
-    fits: bool,
+    status: PortStatus,
 }
 
 /// Whether a port's interface is opened anew. A shim comes and goes without that.
@@ -34,17 +29,13 @@ fn is_opened_anew(before: &PortParams, new: &PortParams) -> bool {
 
 impl Switch {
     fn take_ports(&mut self) -> Vec<Option<Old>> {
-        let shims =
-            std::mem::take(&mut self.node.shims).into_iter().chain(iter::repeat_with(|| None));
-        std::mem::take(&mut self.config.ports)
-            .into_iter()
+        let shims = std::mem::take(&mut self.node.shims).into_iter();
+        let shims = shims.chain(iter::repeat_with(|| None));
+        let ports = std::mem::take(&mut self.config.ports).into_iter();
+        ports
             .zip(self.node.slots.drain(..))
-            .zip(shims)
-            .zip(self.waiting.drain(..))
-            .zip(self.homes.drain(..).zip(self.fits.drain(..)))
-            .map(|((((params, slot), shim), waiting), (home, fits))| {
-                Some(Old { params, slot, shim, waiting, home, fits })
-            })
+            .zip(shims.zip(self.ports.drain(..)))
+            .map(|((params, slot), (shim, status))| Some(Old { params, slot, shim, status }))
             .collect()
     }
 
@@ -77,10 +68,10 @@ impl Switch {
             }
         }
         for (new, kept) in config.ports.iter().zip(kept) {
-            let (params, slot) = (new.clone(), Slot::new("", None, 0));
-            let (shim, waiting, home, fits) = (None, None, home(new), false);
-            let Old { params: before, mut slot, shim, waiting, home, fits } =
-                kept.unwrap_or(Old { params, slot, shim, waiting, home, fits });
+            let (params, slot, shim) = (new.clone(), Slot::new("", None, 0), None);
+            let status = PortStatus { home: home(new), ..PortStatus::default() };
+            let Old { params: before, mut slot, shim, status } =
+                kept.unwrap_or(Old { params, slot, shim, status });
             (slot.name, slot.gso_least, slot.vlans) =
                 (new.name.clone(), new.gso_least as u16, new.vlans());
             slot.guard = new.guard();
@@ -93,9 +84,7 @@ impl Switch {
                 slot.port = None;
             }
             self.node.slots.push(slot);
-            self.waiting.push(waiting);
-            self.homes.push(home);
-            self.fits.push(fits);
+            self.ports.push(status);
             self.config.ports.push(new.clone());
             self.open(self.config.ports.len() - 1);
         }
@@ -145,9 +134,10 @@ impl Switch {
     }
 
     pub(super) fn done(&self) -> Done {
-        let waiting = self.config.ports.iter().zip(&self.waiting);
-        let waiting = waiting
-            .filter_map(|(p, w)| w.as_ref().map(|reason| (p.name.clone(), reason.to_string())));
+        let waiting = self.config.ports.iter().zip(&self.ports);
+        let waiting = waiting.filter_map(|(p, status)| {
+            status.waiting.as_ref().map(|reason| (p.name.clone(), reason.to_string()))
+        });
         let waiting = waiting.chain(self.uplink.waiting());
         let open = self.node.slots.iter().filter(|s| s.port.is_some()).count();
         let mut notes = self.misfits();
@@ -161,18 +151,19 @@ impl Switch {
             return;
         }
         let params = &self.config.ports[index];
-        self.homes[index] = home(params);
-        self.waiting[index] = match ports::open(&self.state, params, self.team.size()) {
+        let status = &mut self.ports[index];
+        status.home = home(params);
+        status.waiting = match ports::open(&self.state, params, self.team.size()) {
             Ok(Opened { port, others, mtu, fits }) => {
                 self.team.opened(index, others, mtu);
                 let slot = &mut self.node.slots[index];
-                (slot.port, slot.mtu, self.fits[index]) = (Some(port), mtu, fits);
-                self.losses.opened(slot, self.homes[index], params.namespace.as_deref());
+                (slot.port, slot.mtu, status.fits) = (Some(port), mtu, fits);
+                self.losses.opened(slot, status.home, params.namespace.as_deref());
                 log::info!("port {} is open, MTU {mtu}", params.name);
                 None
             }
             Err(error) => {
-                let before = self.waiting[index].as_ref().map(Error::to_string);
+                let before = status.waiting.as_ref().map(Error::to_string);
                 if before.is_none_or(|before| before != error.to_string()) {
                     log::warn!("waits: {error}");
                 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: an MTU that a file or somebody else has chosen stays.
 
-use super::Switch;
+use super::{PortStatus, Switch};
 use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
 use millpond_core::Time;
@@ -19,23 +19,17 @@ impl Switch {
     pub(super) fn fit(&mut self, now: Time) {
         let may_grow = self.uplink.reaches_all(now);
         let frame = self.uplink.room()[1].unwrap_or(usize::MAX);
-        for ((slot, params), _) in self
-            .node
-            .slots
-            .iter_mut()
-            .zip(&self.config.ports)
-            .zip(&self.fits)
-            .filter(|(_, fits)| **fits)
-        {
+        let slots = self.node.slots.iter_mut().zip(&self.ports);
+        for (slot, _) in slots.filter(|(_, status)| status.fits) {
             let Some(device) = slot.port.as_ref().and_then(Port::device) else { continue };
             let fitting = frame.saturating_sub(slot.ethernet()).clamp(MTU_LEAST, MTU);
             if fitting < slot.mtu || (fitting > slot.mtu && may_grow) {
                 match device.set_mtu(fitting) {
                     Ok(()) => log::info!(
                         "port {}: MTU {fitting}, which paths to peers have room for",
-                        params.name
+                        slot.name
                     ),
-                    Err(error) => log::warn!("port {}: {error}", params.name),
+                    Err(error) => log::warn!("port {}: {error}", slot.name),
                 }
                 slot.mtu = device.mtu().unwrap_or(slot.mtu);
             }
@@ -46,7 +40,7 @@ impl Switch {
     pub(super) fn misfits(&self) -> Vec<String> {
         let Some(frame) = self.uplink.room()[1] else { return Vec::new() };
         let room = |slot: &Slot| frame.saturating_sub(slot.ethernet());
-        let says = |slot: &Slot| {
+        let note = |slot: &Slot| {
             format!(
                 "port {}: MTU {}, and paths to peers have room for {}: longer packets are refused",
                 slot.name,
@@ -59,17 +53,17 @@ impl Switch {
             .slots
             .iter()
             .filter(|slot| slot.port.as_ref().is_some_and(|port| port.device().is_some()));
-        open.filter(|slot| slot.mtu > room(slot)).map(says).collect()
+        open.filter(|slot| slot.mtu > room(slot)).map(note).collect()
     }
 
     /// The longest frame that a port may give a path, or would if paths carried it.
     pub(super) fn widest(&self) -> usize {
         let room = self.uplink.room()[0].unwrap_or(usize::MAX);
-        let of = |(slot, fits): (&Slot, &bool)| match fits {
+        let of = |(slot, status): (&Slot, &PortStatus)| match status.fits {
             true => room.clamp(MTU_LEAST + slot.ethernet(), MTU + slot.ethernet()),
             false => slot.mtu + slot.ethernet(),
         };
-        let open = self.node.slots.iter().zip(&self.fits).filter(|(slot, _)| slot.port.is_some());
+        let open = self.node.slots.iter().zip(&self.ports).filter(|(slot, _)| slot.port.is_some());
         open.map(of).max().unwrap_or(0)
     }
 }

@@ -11,20 +11,20 @@ impl Switch {
         let seen = self.node.take_probes();
         if !self.team.leads() {
             if !seen.is_empty() {
-                self.team.tell(|| Order::Probes(seen.clone()));
+                self.team.order(|| Order::Probes(seen.clone()));
             }
             return;
         }
         seen.into_iter().for_each(|seen| self.judge_probe(now, seen));
         for index in self.node.probe_loops(now) {
-            self.team.tell(|| Order::Blocked { index, is_blocked: false });
+            self.team.order(|| Order::Blocked { index, is_blocked: false });
         }
     }
 
     /// Blocks the port of a loop that a probe has found.
     pub(super) fn judge_probe(&mut self, now: Time, seen: Seen) {
         if let Some(index) = self.node.judge_probe(now, seen, &self.uplink.peer_names()) {
-            self.team.tell(|| Order::Blocked { index, is_blocked: true });
+            self.team.order(|| Order::Blocked { index, is_blocked: true });
         }
     }
 }

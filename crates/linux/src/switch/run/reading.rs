@@ -1,6 +1,6 @@
 //! The report of a switch that runs.
 
-use super::Switch;
+use super::{PortStatus, Switch};
 use crate::dataplane::fault;
 use crate::dataplane::port::Port;
 use crate::dataplane::slot::Slot;
@@ -16,7 +16,7 @@ use millpond_core::edge::gro::Cause;
 use std::iter;
 
 /// A port: its keys, its place in the switch, and why it is not open.
-type PortParts<'a> = ((&'a PortParams, &'a Slot), &'a Option<Error>);
+type PortParts<'a> = ((&'a PortParams, &'a Slot), &'a PortStatus);
 
 impl Switch {
     pub(super) fn edge(&self) -> EdgeReading {
@@ -64,7 +64,7 @@ impl Switch {
     pub(super) fn reading(&self) -> Reading {
         let shims = self.node.shims.iter().map(Option::as_deref).chain(iter::repeat(None));
         let port =
-            |(((params, slot), waiting), shim): (PortParts<'_>, Option<&HostShim>)| PortReading {
+            |(((params, slot), status), shim): (PortParts<'_>, Option<&HostShim>)| PortReading {
                 name: params.name.clone(),
                 kind: params.kind_name(),
                 device: slot
@@ -74,7 +74,7 @@ impl Switch {
                     .map_or_else(String::new, |d| d.name().to_string()),
                 namespace: params.namespace.clone(),
                 state: if slot.port.is_some() { PortState::Open } else { PortState::Waiting },
-                reason: waiting.as_ref().map(Error::to_string),
+                reason: status.waiting.as_ref().map(Error::to_string),
                 mtu: slot.mtu,
                 vlan: slot.vlans.access(),
                 trunk: if let Vlans::Trunk(vlans) = &slot.vlans {
@@ -107,7 +107,7 @@ impl Switch {
                 .ports
                 .iter()
                 .zip(&self.node.slots)
-                .zip(&self.waiting)
+                .zip(&self.ports)
                 .zip(shims)
                 .map(port)
                 .collect(),

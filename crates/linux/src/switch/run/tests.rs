@@ -343,7 +343,7 @@ fn a_panic_at_a_frame_ends_no_worker() {
         }
     }
     assert_eq!(got, [frame(0), frame(2)]);
-    asking.tell(Order::End);
+    asking.order(Order::End);
     thread.unwrap().join().unwrap();
     drop(orders);
 }

@@ -102,12 +102,12 @@ impl Team {
     /// Hands each of the others a queue of a port.
     pub fn opened(&self, index: usize, queues: Vec<Port>, mtu: usize) {
         for (other, port) in self.others.iter().zip(queues) {
-            other.tell(Order::Opened { index, port: Box::new(port), mtu });
+            other.order(Order::Opened { index, port: Box::new(port), mtu });
         }
     }
     /// Sends each of the others an order.
-    pub fn tell(&self, order: impl Fn() -> Order) {
-        self.others.iter().for_each(|other| other.tell(order()));
+    pub fn order(&self, order: impl Fn() -> Order) {
+        self.others.iter().for_each(|other| other.order(order()));
     }
     pub fn readings(&self) -> Vec<Reading> {
         self.others.iter().filter_map(|other| other.show().ok()).collect()
@@ -121,7 +121,7 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         if self.leads() {
-            self.tell(|| Order::End);
+            self.order(|| Order::End);
             self.threads.drain(..).for_each(|thread| drop(thread.join()));
         }
     }
@@ -203,7 +203,7 @@ impl Switch {
                 }
             }
             Order::Learned(news) if leads => {
-                news.into_iter().for_each(|news| self.node.table.hear(now, news));
+                news.into_iter().for_each(|news| self.node.table.judge(now, news));
             }
             Order::Learned(news) => {
                 news.into_iter().for_each(|news| self.node.table.obey(now, news));
@@ -229,11 +229,11 @@ impl Switch {
         }
         let news = self.node.table.take_news();
         if !news.is_empty() {
-            self.team.tell(|| Order::Learned(news.clone()));
+            self.team.order(|| Order::Learned(news.clone()));
         }
         let handed: Vec<Handed> = self.uplink.take_away();
         if let Some(first) = self.team.others.first().filter(|_| !handed.is_empty()) {
-            first.tell(Order::Handed(handed));
+            first.order(Order::Handed(handed));
         }
     }
 

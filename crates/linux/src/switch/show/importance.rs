@@ -8,34 +8,34 @@ use std::fmt::Write;
 
 /// Writes the lines of a port.
 pub(super) fn lines(out: &mut String, importance: Option<&Reading>) {
-    let Some(it) = importance else { return };
+    let Some(reading) = importance else { return };
     let _ = writeln!(
         out,
         "  tlt: {} flows in the table, {} bytes cached; data packets: {} unimportant, {} \
          important, {} green, {} forced ({} refused)",
-        it.flows,
-        it.cached_bytes,
-        it.unimportant.packets,
-        it.important.packets,
-        it.green.packets,
-        it.forced.packets,
-        it.refused
+        reading.flows,
+        reading.cached_bytes,
+        reading.unimportant.packets,
+        reading.important.packets,
+        reading.green.packets,
+        reading.forced.packets,
+        reading.refused
     );
     let _ = writeln!(
         out,
         "  tlt: echoes: {} marked, {} sent, {} received; {} packets consumed, {} DSACK blocks \
          removed, {} flows rearmed",
-        it.echoes_marked,
-        it.echoes_sent,
-        it.echoes_received,
-        it.consumed,
-        it.dsacks_stripped,
-        it.rearmed
+        reading.echoes_marked,
+        reading.echoes_sent,
+        reading.echoes_received,
+        reading.consumed,
+        reading.dsacks_stripped,
+        reading.rearmed
     );
-    if it.untracked_packets > 0 {
-        let _ = writeln!(out, "  tlt: packets of untracked flows: {}", it.untracked_packets);
+    if reading.untracked_packets > 0 {
+        let _ = writeln!(out, "  tlt: packets of untracked flows: {}", reading.untracked_packets);
     }
-    for (reason, count) in &it.untracked {
+    for (reason, count) in &reading.untracked {
         let _ = writeln!(out, "  tlt: flows untracked, {reason}: {count}");
     }
 }

@@ -48,7 +48,7 @@ const APPLICATION: [Metric<shared::Reading>; 4] = [
         f64::from(it.pid.is_some())
     }),
     ("waiting_bytes", "Bytes that wait for an application.", |it| it.waiting_bytes as f64),
-    ("flows_paused", "Flows to it that are paused.", |it| it.told as f64),
+    ("flows_paused", "Flows to it that are paused.", |it| it.notified as f64),
     ("pauses_total", "Flows to it that were asked to pause.", |it| it.pauses as f64),
 ];
 
@@ -70,7 +70,9 @@ const PATH_HEALTH: [Metric<PathReading>; 4] = [
         it.health.delay_us.unwrap_or(f64::NAN) / 1e6
     }),
     ("path_probes_sent_total", "Probes of a path.", |it| it.health.probes_sent as f64),
-    ("path_probes_heard_total", "Those that the peer heard.", |it| it.health.probes_heard as f64),
+    ("path_probes_heard_total", "Those that the peer heard.", |it| {
+        it.health.probes_received as f64
+    }),
     (
         "path_reports_ignored_total",
         "Reports of routers and hosts (ICMP), which change nothing.",
@@ -80,7 +82,7 @@ const PATH_HEALTH: [Metric<PathReading>; 4] = [
 
 const OVERLAY: [Metric<overlay::Reading>; 2] = [
     ("overlay_held", "Targets that a peer has paused here.", |it| it.held as f64),
-    ("overlay_told", "Targets paused at a peer.", |it| it.told as f64),
+    ("overlay_told", "Targets paused at a peer.", |it| it.notified as f64),
 ];
 const HELD: [Metric<overlay::Reading>; 2] = [
     ("held_bytes", "Bytes that wait for a peer's pauses.", |it| it.waiting_bytes as f64),
@@ -164,9 +166,9 @@ impl Reading {
         page.all(&peers, &OVERLAY);
         let words = ["pause", "refresh", "resume"];
         let help = "Words of the overlay sent to a peer.";
-        page.metric("overlay_said_total", help, by(&peers, "word", words, |it| it.said));
+        page.metric("overlay_said_total", help, by(&peers, "word", words, |it| it.sent));
         let help = "Words of the overlay received from a peer.";
-        page.metric("overlay_heard_total", help, by(&peers, "word", words, |it| it.heard));
+        page.metric("overlay_heard_total", help, by(&peers, "word", words, |it| it.received));
         let causes = ["forged", "replayed", "foreign", "late"];
         let refused =
             by(&peers, "cause", causes, |it| [it.forged, it.replayed, it.foreign, it.late]);

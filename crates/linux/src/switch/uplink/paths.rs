@@ -25,7 +25,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Sends a probe, past what waits: it is to tell of the path and not of its queue.
+    /// Sends a probe, past what waits: it measures the path and not its queue.
     pub fn probe(&mut self, now: Time, peer: usize, label: u16, datagram: &[u8]) {
         let Some(path) =
             self.paths.iter_mut().find(|path| path.peer == peer && path.label == label)
@@ -40,8 +40,8 @@ impl Paths {
         }
     }
 
-    /// Sends what the overlay says, past what waits, over the peer's working paths in turn.
-    pub fn say(&mut self, now: Time, peer: usize, datagram: &[u8]) {
+    /// Sends a datagram of the overlay, past what waits, over the peer's working paths in turn.
+    pub fn send_record(&mut self, now: Time, peer: usize, datagram: &[u8]) {
         let is_used = |peers: &[Peer], path: &Path| {
             path.peer == peer && peers[peer].standing(path.label) == Standing::Used
         };
@@ -103,17 +103,17 @@ pub fn take(
     owns: impl Fn(u128) -> bool,
 ) -> Result<Option<(Encapsulation, Range<usize>)>, Drop> {
     if probe::is_probe(datagram) {
-        return peer.hear(now, label, datagram).map(|()| None).map_err(|wrong| match wrong {
+        return peer.on_probe(now, label, datagram).map(|()| None).map_err(|wrong| match wrong {
             Wrong::Malformed => Drop::BadEncapsulation,
             Wrong::Stranger => Drop::Stranger,
         });
     }
     if wire::is_overlay(datagram) {
         peer.greet(now);
-        // One that does not speak it hears nothing.
+        // One without an overlay takes none.
         return peer
             .talk()
-            .map_or(Err(Drop::Stranger), |talk| talk.hear(now, datagram, owns))
+            .map_or(Err(Drop::Stranger), |talk| talk.receive(now, datagram, owns))
             .map(|()| None);
     }
     if peer.has_key() {

@@ -93,11 +93,11 @@ impl Uplink {
             }
             let unused = standings.iter().filter(|(_, standing)| !is_used(standing)).count();
             let name = |how: &Standing| if is_silent { "silent" } else { how.name() };
-            let said: Vec<String> =
+            let text: Vec<String> =
                 standings.iter().map(|(local, how)| format!("{local} {}", name(how))).collect();
-            if let Some(said) = peer.news.of(now, said.join(", "), unused) {
+            if let Some(text) = peer.news.of(now, text.join(", "), unused) {
                 let level = if unused == 0 { log::Level::Info } else { log::Level::Warn };
-                log::log!(level, "paths to {}: {said}", peer.name);
+                log::log!(level, "paths to {}: {text}", peer.name);
             }
         }
     }

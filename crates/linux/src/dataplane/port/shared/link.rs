@@ -97,9 +97,9 @@ impl Link {
     pub fn take(&self) -> (Vec<u32>, Vec<(u32, bool)>) {
         self.with(|news| {
             let changed = std::mem::take(&mut news.changed);
-            let told =
-                changed.into_iter().map(|flow| (flow, news.pauses[flow as usize] > 0)).collect();
-            (std::mem::take(&mut news.finished), told)
+            let is_paused = |flow| (flow, news.pauses[flow as usize] > 0);
+            let changed = changed.into_iter().map(is_paused).collect();
+            (std::mem::take(&mut news.finished), changed)
         })
     }
 }

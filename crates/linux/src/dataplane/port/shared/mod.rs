@@ -10,24 +10,22 @@
 //! |---|---|
 //! | `egress` | what waits for the application |
 //! | `waiting` | one frame of that |
-//! | `fifo` | the same in one queue, to compare with |
-//! | `told` | what other switches are to be notified of it |
+//! | `notices` | what other switches are to be notified of it |
 //! | `link` | what other ports have of it |
 //!
 //! Invariant: an application's end, however it comes, frees all that it had, and nobody stays
 //! paused; what it writes into its memory harms its own port alone.
 
 mod egress;
-mod fifo;
 mod link;
+mod notices;
 #[cfg(test)]
 mod tests;
-mod told;
 mod waiting;
 
 pub use egress::{QueueKind, class};
 pub use link::{Origin, Pause, Sender};
-pub use told::{Told, What};
+pub use notices::{Notice, What};
 
 use super::{Error, Received, Refusal, socket};
 use crate::dataplane::frame::View;
@@ -94,7 +92,8 @@ pub struct Reading {
     /// Flows to it that are known.
     pub flows: usize,
     /// Flows to it that are asked to pause.
-    pub told: usize,
+    #[serde(rename = "told")]
+    pub notified: usize,
     pub pauses: u64,
     /// How often one was asked to go on.
     pub resumes: u64,
@@ -343,8 +342,8 @@ impl Shared {
         self.queue.is_stopped()
     }
     /// The notices that are due to other switches of what they send to it.
-    pub fn take_told(&mut self, into: &mut Vec<Told>) {
-        self.queue.take_told(into);
+    pub fn take_notices(&mut self, into: &mut Vec<Notice>) {
+        self.queue.take_notices(into);
     }
     /// Shows the application what was done for it since the last time.
     pub fn flush(&mut self) {
@@ -377,7 +376,7 @@ impl Shared {
             peak_bytes: counters.peak_bytes,
             memory: self.settings.memory,
             flows: queue.flows(),
-            told: queue.told(),
+            notified: queue.notified(),
             pauses: counters.pauses,
             resumes: counters.resumes,
             paused: self.application.as_ref().map_or(0, |application| application.host.paused()),

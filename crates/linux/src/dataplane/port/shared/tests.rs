@@ -9,7 +9,7 @@ use crate::dataplane::frame::segment::tests::{Build, frame_of};
 use crate::dataplane::frame::{Mac, Offload, parse};
 use crate::dataplane::port::{Pcap, Port};
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
-use crate::switch::node::{Alone, Node};
+use crate::switch::node::{Alone, Node, Round};
 use crate::switch::table::Place;
 use millpond_port::{Frame, Unsent};
 use proptest::prelude::*;
@@ -89,7 +89,11 @@ impl Rig {
         self.now += Time::from_us(1);
         let all: Vec<usize> = (1..self.node.slots.len()).collect();
         for port in &all {
-            self.node.serve_attached(self.now, *port, has_events, &mut self.buffers, &mut Alone);
+            self.node.serve_attached(
+                &mut Round::new(self.now, &mut self.buffers, &mut Alone),
+                *port,
+                has_events,
+            );
         }
         self.node.flush_attached(&all);
         assert_eq!(self.buffers.in_use(), 0);
@@ -212,7 +216,10 @@ fn a_frame_without_memory_stays_with_its_sender() {
     rig.ports[0].try_send(1, &frame(2, 1, 7, 1500)).unwrap();
     rig.ports[0].try_send(1, &frame(2, 1, 8, 1500)).unwrap();
     rig.rounds();
-    assert_eq!((rig.ports[0].in_flight(), rig.reading(1).paused, rig.reading(2).told), (2, 1, 1));
+    assert_eq!(
+        (rig.ports[0].in_flight(), rig.reading(1).paused, rig.reading(2).notified),
+        (2, 1, 1)
+    );
     assert!(rig.ports[0].paused(1) && rig.node.slots[1].counters.received == 0);
     let (start, mut own) = (Instant::now(), Vec::new());
     while own.len() < 2 {
@@ -320,7 +327,7 @@ proptest! {
         for port in 1..=3 {
             prop_assert_eq!(place.node.slots[port].counters.reading().dropped.len(), 0);
             let reading = place.reading(port);
-            prop_assert_eq!((reading.told, reading.paused, reading.waiting_frames), (0, 0, 0));
+            prop_assert_eq!((reading.notified, reading.paused, reading.waiting_frames), (0, 0, 0));
             prop_assert_eq!(place.ports[port - 1].in_flight(), 0);
         }
     }

@@ -71,7 +71,7 @@ pub fn serve(
         let freed = state.free();
         drop(state);
         drop(freed);
-        device.tell();
+        device.notify();
     };
     std::thread::Builder::new().name("vhost-user".into()).spawn(work)?;
     Ok(ours)
@@ -150,7 +150,7 @@ impl Handler {
         let done = work(&mut state);
         state.version += 1;
         drop(state);
-        self.device.tell();
+        self.device.notify();
         done
     }
     fn settle(&self, state: &mut State, ring: usize) -> Result<()> {

@@ -165,7 +165,7 @@ impl Device {
         &self.news
     }
     /// Notifies the switch of a change.
-    pub fn tell(&self) {
+    pub fn notify(&self) {
         let _ = rustix::io::write(&self.news, &1u64.to_ne_bytes());
     }
 
@@ -188,7 +188,7 @@ impl Device {
     fn broken(&self, state: &mut State, Broken: Broken) {
         state.end = Some("its rings say what cannot be".into());
         state.queues.iter_mut().for_each(|queue| queue.ring = None);
-        self.tell();
+        self.notify();
     }
 
     #[inline]

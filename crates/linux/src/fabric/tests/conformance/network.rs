@@ -117,7 +117,7 @@ fn run(trace: &Trace) -> (Vec<Vec<Left>>, Counted) {
         let held = held(&packet, &mut buffers);
         let (header, length) = (held.bytes.header.bytes(), held.bytes.length());
         let read = fabric.classifier().read(at, header, length, &held.view).expect("a host's");
-        fabric.enter((at, at), line, read, held, &buffers);
+        fabric.enter(at, at, line, read, held, &buffers);
     }
     // The simulation ended before what happens at this instant.
     fabric.advance(Time::from_ps(trace.end.as_ps() - 1), &mut buffers);

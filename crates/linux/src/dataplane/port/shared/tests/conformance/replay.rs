@@ -12,11 +12,11 @@ use crate::dataplane::frame::{Layers, Offload, Protocol};
 use crate::dataplane::port::Port;
 use crate::dataplane::port::shared::link::Link;
 use crate::dataplane::port::shared::{
-    Fate, Origin, QueueKind, Sender, Shared, SharedSettings, Told, What,
+    Fate, Notice, Origin, QueueKind, Sender, Shared, SharedSettings, What,
 };
 use crate::dataplane::{outgoing::Outgoing, slot::Slot};
 use crate::switch::config::PeerParams;
-use crate::switch::node::{Alone, Node};
+use crate::switch::node::{Alone, Node, Round};
 use crate::switch::overlay::{Admission, Talk};
 use millpond_core::Time;
 use millpond_core::overlay::{FlowKey, Key, Target, wire};
@@ -132,7 +132,7 @@ impl Rig<'_> {
         let attaching =
             std::thread::spawn(move || millpond_port::Port::attach(path).expect("a port"));
         while !attaching.is_finished() {
-            node.serve_attached(Time::ZERO, 0, true, &mut buffers, &mut Alone);
+            node.serve_attached(&mut Round::new(Time::ZERO, &mut buffers, &mut Alone), 0, true);
         }
         let port = attaching.join().expect("attached");
         let talks =
@@ -170,7 +170,7 @@ impl Rig<'_> {
         self.hand.extend(self.frames[..count].iter().map(|frame| number(frame.bytes())));
         // One hears that buffers are free, the next hands over what waits.
         for _ in 0..2 {
-            self.node.serve_attached(now, 0, false, &mut self.buffers, &mut Alone);
+            self.node.serve_attached(&mut Round::new(now, &mut self.buffers, &mut Alone), 0, false);
         }
         self.node.flush_attached(&[0]);
     }
@@ -247,8 +247,8 @@ impl Rig<'_> {
     /// As the switch's uplink does at the end of a round, with paths that take no time.
     fn speak(&mut self, now: Time) -> Result<Vec<Spoken>, String> {
         let mut told = Vec::new();
-        self.shared().take_told(&mut told);
-        for Told { peer, what } in told {
+        self.shared().take_notices(&mut told);
+        for Notice { peer, what } in told {
             match what {
                 What::Pause(Target::Flow(flow), _) => drop(self.told.insert(flow_of(&flow))),
                 What::Resume(Target::Flow(flow)) => drop(self.told.remove(&flow_of(&flow))),

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const SENDERS_MAX: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Notice {
     pub peer: u16,
     pub what: What,
 }
@@ -30,36 +30,36 @@ pub enum What {
 }
 
 #[derive(Debug, Default)]
-pub struct Tells {
+pub struct Notices {
     /// By switch: the applications that it sends to.
     senders: Senders<(u16, Target)>,
     /// Flows that were asked to pause.
     flows: BTreeSet<(u16, FlowKey)>,
-    told: Vec<Told>,
+    due: Vec<Notice>,
 }
 
-impl Tells {
+impl Notices {
     /// Data of a flow has come, and the queues have answered so.
     pub fn arrived<P>(&mut self, peer: u16, flow: FlowKey, verdict: &Verdict<P>, queued: Bytes) {
         let application = Target::application(&flow);
         if self.senders.len() < SENDERS_MAX
             && self.senders.arrived((peer, application), verdict.rung)
         {
-            let pause = |(peer, target)| Told { peer, what: What::Pause(target, queued) };
-            self.told.extend(self.senders.iter().map(pause));
+            let pause = |(peer, target)| Notice { peer, what: What::Pause(target, queued) };
+            self.due.extend(self.senders.iter().map(pause));
         }
         // A flow that is notified now has a record of its own, in its turn.
         if verdict.is_notified && self.flows.contains(&(peer, flow)) {
-            self.told.push(Told { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
+            self.due.push(Notice { peer, what: What::Arrived(flow, Target::Flow(flow), queued) });
         } else if self.senders.is_paused() {
-            self.told.push(Told { peer, what: What::Arrived(flow, application, queued) });
+            self.due.push(Notice { peer, what: What::Arrived(flow, application, queued) });
         }
     }
     /// A flow's queue pauses it, or lets it go on.
     pub fn flow(&mut self, peer: u16, flow: FlowKey, is_pause: bool, queued: Bytes) {
         let target = Target::Flow(flow);
         let what = if is_pause { What::Pause(target, queued) } else { What::Resume(target) };
-        self.told.push(Told { peer, what });
+        self.due.push(Notice { peer, what });
         if is_pause {
             self.flows.insert((peer, flow));
         } else {
@@ -77,8 +77,8 @@ impl Tells {
         }
     }
     fn resume_all(&mut self) {
-        self.told.extend(
-            self.senders.iter().map(|(peer, target)| Told { peer, what: What::Resume(target) }),
+        self.due.extend(
+            self.senders.iter().map(|(peer, target)| Notice { peer, what: What::Resume(target) }),
         );
     }
     /// The application has ended: everybody may go on.
@@ -88,16 +88,16 @@ impl Tells {
         }
         self.senders = Senders::default();
         let flows = std::mem::take(&mut self.flows).into_iter();
-        self.told.extend(
-            flows.map(|(peer, flow)| Told { peer, what: What::Resume(Target::Flow(flow)) }),
+        self.due.extend(
+            flows.map(|(peer, flow)| Notice { peer, what: What::Resume(Target::Flow(flow)) }),
         );
     }
     pub fn expire(&mut self) {
         self.senders.forget();
     }
     /// The notices that are due, which then count as given.
-    pub fn take(&mut self, into: &mut Vec<Told>) {
-        into.append(&mut self.told);
+    pub fn take(&mut self, into: &mut Vec<Notice>) {
+        into.append(&mut self.due);
     }
     /// Flows that are asked to pause.
     pub fn flows(&self) -> usize {
