@@ -446,7 +446,9 @@ mod tests {
                 let (sendings, _) = ends[from].tick(*now, 1514);
                 for Sending { label, datagram } in sendings {
                     if datagram.len() <= longest(from, label) {
-                        ends[1 - from].hear(*now + Time::from_us(50), label, &datagram).unwrap();
+                        ends[1 - from]
+                            .on_probe(*now + Time::from_us(50), label, &datagram)
+                            .unwrap();
                     }
                 }
             }
@@ -587,11 +589,11 @@ mod tests {
                 from: ends[1].mine,
                 to: ends[0].mine,
                 sent: now + Time::from_ns(i),
-                heard: Some(Time::from_us(90_000 + i)),
+                newest: Some(Time::from_us(90_000 + i)),
                 padded: Some(Padded { sent: far, length: 1546 }),
                 ..Probe::default()
             };
-            ends[0].hear(now, 0, &lie.write(Some(&secrets))).unwrap();
+            ends[0].on_probe(now, 0, &lie.write(Some(&secrets))).unwrap();
         }
         let after = ends[0].reading(now, 0, 1514);
         assert!(after.probes_received <= before.probes_received + 2, "{before:?} {after:?}");
@@ -627,10 +629,10 @@ mod tests {
         let now = Time::from_ms(5);
         for mut them in [peer(Some(&other), 1), peer(None, 1)] {
             let datagram = them.tick(now, 1514).0.remove(0).datagram;
-            assert_eq!(us.hear(now, 0, &datagram), Err(Wrong::Stranger));
+            assert_eq!(us.on_probe(now, 0, &datagram), Err(Wrong::Stranger));
         }
         let own = us.tick(now, 1514).0.remove(0).datagram;
-        assert_eq!(us.hear(now, 0, &own), Err(Wrong::Stranger));
+        assert_eq!(us.on_probe(now, 0, &own), Err(Wrong::Stranger));
         assert!(us.session().unwrap().theirs().is_none() && us.blocked().is_none());
         // A key file that is gone keeps the key; one that was never there lets nothing through.
         [&file, &other].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());

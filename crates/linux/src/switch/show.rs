@@ -351,7 +351,11 @@ mod tests {
             looped: None,
             loops: 0,
             slowed: true,
-            shared: Some(shared::Reading { pid: Some(9), told: 2, ..shared::Reading::default() }),
+            shared: Some(shared::Reading {
+                pid: Some(9),
+                notified: 2,
+                ..shared::Reading::default()
+            }),
             guest: Some(vhost::Reading {
                 pid: Some(7),
                 is_up: true,

@@ -549,7 +549,7 @@ mod tests {
                     let (from, to, news) = under_way.remove(0);
                     match from {
                         0 => tables[to].obey(now, news),
-                        _ => tables[to].hear(now, news),
+                        _ => tables[to].judge(now, news),
                     }
                 }
             }
@@ -574,7 +574,7 @@ mod tests {
             let now = Time::from_ms(10_000 + ms);
             tables[1].learn(now, mac, Place::Port(0)).unwrap();
             for news in tables[1].take_news() {
-                tables[0].hear(now, news);
+                tables[0].judge(now, news);
             }
             assert_eq!(tables[0].learn(now, mac, Place::Port(1)), Err(Foreign), "{ms} ms");
         }

@@ -50,7 +50,7 @@ impl Ip {
         }
     }
 
-    /// Changes a word of an IPv4 header, and its checksum with it.
+    /// Changes sixteen bits of an IPv4 header, and its checksum with them.
     fn set_word(self, header: &mut [u8], at: usize, change: impl FnOnce(u16) -> u16) {
         let word = |header: &[u8], at: usize| {
             u16::from_be_bytes([header[self.at + at], header[self.at + at + 1]])

@@ -202,11 +202,13 @@ mod tests {
         let options = read(&list).unwrap();
         assert!(has_dsack(500, &options.sack), "below the acknowledgement");
         assert!(!has_dsack(50, &options.sack), "a block of its own");
-        strip_first(&mut list, options.sack_at.unwrap());
+        let (at, length) = options.sack_at.unwrap();
+        strip_first(&mut list, at, length);
         let left = read(&list).unwrap();
         assert_eq!(left.sack.as_slice(), [(1000, 2000)]);
         assert_eq!(list[12..], [1; 8]);
-        strip_first(&mut list, left.sack_at.unwrap());
+        let (at, length) = left.sack_at.unwrap();
+        strip_first(&mut list, at, length);
         assert_eq!(list, [1; 20]);
         let nested = Blocks { list: [(110, 120), (100, 200), (0, 0), (0, 0)], count: 2 };
         assert!(has_dsack(50, &nested), "within the second block");
@@ -220,7 +222,7 @@ mod tests {
             let _ = offer(&list);
             if let Some(Options { sack_at: Some(at), .. }) = read(&list) {
                 let mut stripped = list.clone();
-                strip_first(&mut stripped, at);
+                strip_first(&mut stripped, at.0, at.1);
                 prop_assert_eq!(stripped.len(), list.len());
                 prop_assert!(read(&stripped).is_some());
             }
@@ -233,7 +235,7 @@ mod tests {
         ) {
             let mut list = Vec::new();
             if let Some(stamps) = stamps {
-                write_stamps(&mut list, stamps);
+                write_stamps(&mut list, stamps.0, stamps.1);
             }
             write_echo(&mut list, ranges.iter().copied());
             prop_assert!(list.len() <= 40 && list.len().is_multiple_of(4));

@@ -238,8 +238,11 @@ impl Rig<'_> {
         let held = (0..FLOWS).map(|flow| self.holds(now, flow)).collect();
         self.replayed.after.push(After { stand, said, held });
         self.replayed.told.push(self.told.clone());
-        if self.told.len() != reading.told {
-            return Err(format!("{:?} are announced, {} in the reading", self.told, reading.told));
+        if self.told.len() != reading.notified {
+            return Err(format!(
+                "{:?} are announced, {} in the reading",
+                self.told, reading.notified
+            ));
         }
         Ok(())
     }
@@ -254,7 +257,7 @@ impl Rig<'_> {
                 What::Resume(Target::Flow(flow)) => drop(self.told.remove(&flow_of(&flow))),
                 _ => (),
             }
-            self.ours[usize::from(peer)].tell(now, &what);
+            self.ours[usize::from(peer)].notify(now, &what);
         }
         for link in &self.links {
             for (flow, is_paused) in link.take().1 {
@@ -271,7 +274,7 @@ impl Rig<'_> {
                 ours.expire(now);
                 while let Some(datagram) = ours.transmit(now) {
                     theirs
-                        .hear(now, &datagram, |_| true)
+                        .receive(now, &datagram, |_| true)
                         .map_err(|reason| format!("{reason:?}"))?;
                     for record in wire::records(&datagram).ok_or("no datagram")? {
                         let flow = match record.target {
