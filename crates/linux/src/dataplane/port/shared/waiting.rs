@@ -19,8 +19,4 @@ impl Waiting {
         let bytes = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
         Waiting { bytes, tag, _ticket: origin.map(Ticket::of) }
     }
-    #[cfg(test)]
-    pub fn of(bytes: Vec<u8>) -> Waiting {
-        Waiting { bytes, tag: 0, _ticket: None }
-    }
 }
