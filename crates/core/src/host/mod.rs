@@ -50,6 +50,7 @@ mod rank;
 pub mod receive;
 mod received;
 mod round;
+pub mod stage;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -275,28 +276,10 @@ impl<K: Copy + Eq> Host<K> {
     }
 }
 
-/// The stages of the picture, for the test of their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg(test)]
-enum Stage {
-    Limit,
-    Importance,
-    Rank,
-    Label,
-    FlowQueue,
-    Nic,
-    Ring,
-    Core,
-    Offload,
-    Order,
-    LimitUp,
-}
-
-/// Notes in tests that a packet passes a stage.
+/// A packet passes a stage.
 macro_rules! passes {
     ($stage:ident) => {
-        #[cfg(test)]
-        $crate::host::tests::passes($crate::host::Stage::$stage);
+        $crate::host::stage::passes($crate::host::stage::Stage::$stage);
     };
 }
 use passes;

@@ -1,6 +1,7 @@
 //! The node by itself, under a driver that records what it asks for.
 
 use super::limit::{ClassConfig, LimitConfig, QueueConfig, SideConfig};
+use super::stage::Stage;
 use super::*;
 use crate::edge::Ranker;
 use crate::edge::flowcell::{Opening, Rule};
@@ -19,24 +20,14 @@ use crate::switch::port::PortConfig;
 use crate::switch::queue::{Queue, QueueParams};
 use crate::switch::site::{Auto, PortSite};
 use crate::units::{Bytes, Rate};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 mod order;
 mod receive;
 
-thread_local! {
-    static PASSED: RefCell<Vec<Stage>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A packet passes a stage.
-pub(super) fn passes(stage: Stage) {
-    PASSED.with_borrow_mut(|all| all.push(stage));
-}
-
 /// The stages that were passed since the last call.
 fn passed() -> Vec<Stage> {
-    PASSED.take()
+    super::stage::recorded(Some(std::thread::current().id()))
 }
 
 fn us(n: u64) -> Time {

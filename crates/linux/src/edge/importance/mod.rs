@@ -47,6 +47,7 @@ use crate::dataplane::frame::parse::tcp;
 use crate::dataplane::frame::{Layers, View};
 use crate::dataplane::packet::Packet;
 use connection::{Connection, Decision, Syn};
+use millpond_core::host::stage::{Stage, passes};
 use millpond_core::{Importance, Time};
 use segment::{Key, Segment};
 use sender::Terms;
@@ -114,6 +115,7 @@ impl Shim {
     pub fn outgoing(&mut self, now: Time, packet: &mut Packet, view: &View, buffers: &Buffers) {
         let Some(layers) = view.tcp() else { return };
         let Some(segment) = Segment::read(packet, layers, buffers) else { return };
+        passes(Stage::Importance);
         let key = Key::of(segment.header, layers, view.vlan, true);
         let importance = self.mark(now, key, &segment);
         class::set(packet.header.bytes_mut(), layers, importance);
