@@ -175,6 +175,15 @@ fn limits_of_a_scenario_are_millpond_limits_in_each_kernel() {
     assert!(limit["name"] == "slow" && (0.93..1.02).contains(&rate), "{limit}");
 }
 
+/// Its servers listen in the limit's cgroup.
+#[test]
+fn limits_of_what_arrives_hold_in_each_kernel() {
+    needs!(millpond_virtual::kernels::find(None));
+    let limit = limited("ingress", "limit.slow.direction=ingress");
+    let rate = limit["rate_gbps"].as_f64().unwrap();
+    assert!(limit["direction"] == "ingress" && (0.7..1.02).contains(&rate), "{limit}");
+}
+
 #[test]
 fn limits_of_kind_htb_are_the_kernels_own() {
     needs!(millpond_virtual::kernels::find(None));

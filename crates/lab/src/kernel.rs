@@ -6,6 +6,7 @@
 //! | `transport.initial-window` | `initcwnd` of the route |
 //! | `transport.min-rto` | `rto_min` of the route, a jiffy at least |
 //! | `transport.mss`, `host.mtu` | the interface's MTU, `advmss` of the route |
+//! | `transport.pacing` | the qdisc `fq`, where interfaces have it |
 //! | `transport.delayed-ack` | `quickack` of the route, if every packet is acknowledged |
 //! | `transport.sack`, `tlp`, `restart-after-idle`, ECN | sysctls of the namespace |
 //!
@@ -21,7 +22,7 @@ use millpond_core::{Bytes, Time};
 use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::transport::{
-    Deferral, LossDetection, Reduction, TransportKind, TransportParams,
+    Deferral, LossDetection, Pacing, Reduction, TransportKind, TransportParams,
 };
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
@@ -48,6 +49,8 @@ pub struct Kernel {
     /// Whether the simulator beside it has the kernel's deferral of segments and its timers' ticks.
     /// Beside a lab their effect is not measured yet.
     pub has_ticks: bool,
+    /// Whether its interfaces have the qdisc `fq`, which spaces segments by TCP's pacing rate.
+    pub has_fq: bool,
 }
 
 impl Kernel {
@@ -61,6 +64,7 @@ impl Kernel {
             has_hystart: has_hystart(),
             small_queue: None,
             has_ticks: false,
+            has_fq: setting("/proc/sys/net/core/default_qdisc").is_some_and(|qdisc| qdisc == "fq"),
         }
     }
 
@@ -73,30 +77,12 @@ impl Kernel {
         has_hystart: true,
         small_queue: Some(Bytes(1 << 20)),
         has_ticks: true,
+        has_fq: false,
     };
 }
 
-/// The keys of `[transport]` that are applied, or that have the kernel's value instead.
-const APPLIED: [&str; 18] = [
-    "mss",
-    "initial-window",
-    "min-rto",
-    "initial-rto",
-    "fixed-rto",
-    "delayed-ack",
-    "delayed-ack-timeout",
-    "handshake",
-    "tlp",
-    "sack",
-    "restart-after-idle",
-    "loss-detection",
-    "cubic-hystart",
-    "probe-timer",
-    "reduction",
-    "deferral",
-    "jiffy",
-    "dctcp-reduce",
-];
+/// The keys of `[transport]` that are applied, beside those that [`values`] has.
+const APPLIED: [&str; 5] = ["mss", "initial-window", "tlp", "sack", "restart-after-idle"];
 
 /// The kernel's name of a transport. Kernels without DCTCP have the project's, by struct_ops.
 pub fn congestion(kind: &TransportKind, has_dctcp: bool) -> &'static str {
@@ -152,69 +138,90 @@ pub fn route(plan: &Plan, kernel: &Kernel) -> String {
     attributes
 }
 
+/// Keys that have a value of the kernel's own: whether the plan has it, or means nothing by the
+/// key; and the value.
+fn values(plan: &Plan, kernel: &Kernel) -> Vec<(&'static str, bool, String)> {
+    let (transport, host) = (&plan.transport, &plan.host);
+    let min = Time::from_ms(rto_min(plan, kernel));
+    let is_immediate = transport.delayed_ack == 1;
+    let is_delayed = is_immediate || transport.delayed_ack_timeout == DELAYED_ACK;
+    let probes = plan.limits.is_empty() || transport.probe_timer == PROBE_TIMER;
+    let queue = kernel.small_queue.map_or("off".to_string(), |bytes| bytes.to_string());
+    let ticks = !kernel.has_ticks || transport.jiffy == Some(kernel.jiffy);
+    let defers = !kernel.has_ticks || !transport.sack || transport.deferral == Deferral::Linux;
+    // A kernel's timers go on while a virtual switch holds its flow.
+    let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
+    // Whether TCP finds a segment out of order is known to the kernel alone.
+    let reorders = host.receive_cpu.as_ref().map(|cost| cost.per_out_of_order);
+    let is_free = reorders.is_none_or(|cost| cost == Time::ZERO);
+    let mut values = vec![
+        ("transport.min-rto", transport.min_rto == min, min.to_string()),
+        ("transport.initial-rto", transport.initial_rto == INITIAL_RTO, INITIAL_RTO.to_string()),
+        ("transport.delayed-ack-timeout", is_delayed, DELAYED_ACK.to_string()),
+        ("transport.delayed-ack", transport.delayed_ack <= 2, "2".into()),
+        // The kernel has had no other since 6.17; before that it was the default.
+        (
+            "transport.loss-detection",
+            !transport.sack || transport.loss_detection == LossDetection::Rack,
+            "rack".into(),
+        ),
+        ("transport.probe-timer", probes, PROBE_TIMER.to_string()),
+        (
+            "transport.reduction",
+            !transport.sack || transport.reduction == Reduction::Prr,
+            "prr".into(),
+        ),
+        ("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into()),
+        ("transport.handshake", transport.handshake, "true".into()),
+    ];
+    match &plan.transport_kind {
+        TransportKind::Cubic(cubic) => {
+            let has = kernel.has_hystart;
+            values.push(("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string()));
+        }
+        TransportKind::Dctcp(dctcp) => {
+            let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
+            values.push(("transport.dctcp-reduce", first, "first-mark".into()));
+        }
+        _ => {}
+    }
+    values.extend([
+        ("host.nic.per-flow-limit", host.nic.per_flow_limit == kernel.small_queue, queue),
+        ("transport.jiffy", ticks, kernel.jiffy.to_string()),
+        ("transport.deferral", defers, "linux".into()),
+        ("transport.pacing", kernel.has_fq || transport.pacing == Pacing::Off, "off".into()),
+        ("edge.virtual-switch.freeze-timers", !freezes, "false".into()),
+        ("host.receive-cpu.per-out-of-order", is_free, "0us".into()),
+        ("host.stack-delay", host.stack_delay == Time::ZERO, "0us".into()),
+    ]);
+    values
+}
+
 /// The values of the plan's keys that the kernel has instead of the plan's own: what a simulation
 /// of the same hosts takes.
 pub fn constants(plan: &Plan, kernel: &Kernel) -> Vec<(String, String)> {
-    let transport = &plan.transport;
-    let mut constants = Vec::new();
-    let mut set = |key: &str, is: bool, value: String| {
-        if !is {
-            constants.push((key.to_string(), value));
-        }
-    };
-    let min = Time::from_ms(rto_min(plan, kernel));
-    set("transport.min-rto", transport.min_rto == min, min.to_string());
-    let initial = transport.initial_rto == INITIAL_RTO;
-    set("transport.initial-rto", initial, INITIAL_RTO.to_string());
-    let is_immediate = transport.delayed_ack == 1;
-    let is_delayed = is_immediate || transport.delayed_ack_timeout == DELAYED_ACK;
-    set("transport.delayed-ack-timeout", is_delayed, DELAYED_ACK.to_string());
-    set("transport.delayed-ack", transport.delayed_ack <= 2, "2".into());
-    // The kernel has had no other since 6.17; before that it was the default.
-    let detects = !transport.sack || transport.loss_detection == LossDetection::Rack;
-    set("transport.loss-detection", detects, "rack".into());
-    let probes = plan.limits.is_empty() || transport.probe_timer == PROBE_TIMER;
-    set("transport.probe-timer", probes, PROBE_TIMER.to_string());
-    let spreads = !transport.sack || transport.reduction == Reduction::Prr;
-    set("transport.reduction", spreads, "prr".into());
-    set("transport.fixed-rto", transport.fixed_rto.is_none(), "off".into());
-    set("transport.handshake", transport.handshake, "true".into());
-    if let TransportKind::Cubic(cubic) = &plan.transport_kind {
-        let has = kernel.has_hystart;
-        set("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string());
-    }
-    if let TransportKind::Dctcp(dctcp) = &plan.transport_kind {
-        let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
-        set("transport.dctcp-reduce", first, "first-mark".into());
-    }
-    let queue = kernel.small_queue.map_or("off".to_string(), |bytes| bytes.to_string());
-    set("host.nic.per-flow-limit", plan.host.nic.per_flow_limit == kernel.small_queue, queue);
-    let ticks = !kernel.has_ticks || transport.jiffy == Some(kernel.jiffy);
-    set("transport.jiffy", ticks, kernel.jiffy.to_string());
-    let defers = !kernel.has_ticks || !transport.sack || transport.deferral == Deferral::Linux;
-    set("transport.deferral", defers, "linux".into());
-    // A kernel's timers go on while a virtual switch holds its flow.
-    let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
-    set("edge.virtual-switch.freeze-timers", !freezes, "false".into());
-    // Whether TCP finds a segment out of order is known to the kernel alone.
-    let reorders = plan.host.receive_cpu.as_ref().map(|cost| cost.per_out_of_order);
-    let is_free = reorders.is_none_or(|cost| cost == Time::ZERO);
-    set("host.receive-cpu.per-out-of-order", is_free, "0us".into());
-    set("host.stack-delay", plan.host.stack_delay == Time::ZERO, "0us".into());
-    constants
+    let other = values(plan, kernel).into_iter().filter(|(_, is, _)| !is);
+    other.map(|(key, _, value)| (key.to_string(), value)).collect()
 }
 
 /// Whether the kernel's CUBIC ends slow start by HyStart: a setting of the machine, which the lab
 /// leaves alone.
 fn has_hystart() -> bool {
-    let text = std::fs::read_to_string("/sys/module/tcp_cubic/parameters/hystart");
-    text.map_or(true, |text| text.trim() != "0")
+    setting("/sys/module/tcp_cubic/parameters/hystart").is_none_or(|value| value != "0")
+}
+
+/// The value of a setting of this machine, if its kernel has it.
+fn setting(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_string())
 }
 
 /// A sentence that names these constants; `None`: there are none.
 pub fn note(constants: &[(String, String)], kernel: &Kernel) -> Option<String> {
-    let list: Vec<String> =
-        constants.iter().map(|(key, value)| format!("{key} is {value}")).collect();
+    let text = |(key, value): &(String, String)| match key.as_str() {
+        "transport.pacing" => format!("{key} is {value} (a kernel paces behind the qdisc fq)"),
+        _ => format!("{key} is {value}"),
+    };
+    let list: Vec<String> = constants.iter().map(text).collect();
     (!list.is_empty())
         .then(|| format!("{}: as the kernel has it, {}", kernel.world, list.join(", ")))
 }
@@ -226,7 +233,9 @@ pub fn ignored(plan: &Plan, kernel: &Kernel) -> Option<String> {
     let kind = &plan.transport_kind;
     let default = TransportKind::of_kind(kind.kind()).unwrap_or_default();
     keys.extend(set_keys(kind.params(), default.params()));
-    keys.retain(|key| !APPLIED.contains(&key.as_str()));
+    let own = values(plan, kernel);
+    let has = |key: &str| own.iter().any(|(own, ..)| own.strip_prefix("transport.") == Some(key));
+    keys.retain(|key| !APPLIED.contains(&key.as_str()) && !has(key));
     let first = match &plan.transport_choices.importance {
         ImportanceParams::Tlt(tlt) => tlt.first != First::First,
         ImportanceParams::None(_) => false,
@@ -261,6 +270,17 @@ mod tests {
     const TEXT: &str = "duration = \"1ms\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
                         [[traffic]]\nkind = \"permutation\"\nsize = 1\n[[limit]]\nname = \"a\"\n\
                         hosts = 0\n";
+
+    #[test]
+    fn pacing_without_fq_is_off_with_a_note_of_its_condition() {
+        let set = [("transport.pacing".to_string(), "linux".to_string())];
+        let plan = Scenario::parse("a", TEXT).unwrap().plan(None, &set, None).unwrap();
+        let found = |kernel: &Kernel| note(&constants(&plan, kernel), kernel).unwrap();
+        let has = "transport.pacing is off (a kernel paces behind the qdisc fq)";
+        let without = found(&Kernel::VIRTUAL);
+        assert!(without.contains(has) && ignored(&plan, &Kernel::VIRTUAL).is_none(), "{without}");
+        assert!(!found(&Kernel { has_fq: true, ..Kernel::VIRTUAL }).contains("pacing"));
+    }
 
     #[test]
     fn a_plan_with_the_kernels_constants_has_no_others() {

@@ -79,7 +79,8 @@ impl Calendar {
         world: &World,
         state: State,
         boots: impl Iterator<Item = Boot<'a>>,
-        (window, parallel): (Time, usize),
+        window: Time,
+        parallel: usize,
         nic: impl Fn() -> (Time, Option<Cores>),
     ) -> Result<Calendar, Error> {
         let mut sites = Vec::new();

@@ -2,9 +2,10 @@
 //! programs are run, and whose object is the one that holds cgroups on any host; and the kernel's
 //! own HTB, by `tc`.
 //!
-//! A host with a limit runs its agent, and so all of its sockets, in the limit's cgroup. HTB has
-//! one class, of all that leaves the host. Counters are read by `millpond limit show` or `tc` when
-//! the warm-up ends and when the run does.
+//! A host with a limit runs its agent, and so the sockets that it opens, in the limit's cgroup.
+//! With a limit of what arrives the agent listens there, so that the limit holds accepted sockets.
+//! HTB has one class, of all that leaves the host. Counters are read by `millpond limit show` or
+//! `tc` when the warm-up ends and when the run does.
 //!
 //! Invariant: a limit is in force before the plan's time begins.
 
@@ -25,6 +26,16 @@ const SHOW: u16 = u16::MAX - 1;
 /// The number of a host's own limit, if it has one.
 fn own(plan: &Plan, host: u32) -> Option<usize> {
     plan.limits.iter().position(|limit| limit.hosts.binary_search(&host).is_ok())
+}
+
+/// Whether a host has a limit of its own.
+pub fn is_limited(plan: &Plan, host: u32) -> bool {
+    own(plan, host).is_some()
+}
+
+/// Whether a host has a limit of what arrives.
+pub fn holds_arrivals(plan: &Plan, host: u32) -> bool {
+    own(plan, host).is_some_and(|number| plan.limits[number].ingress)
 }
 
 /// Refuses limits that guests cannot have.
@@ -178,7 +189,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A command has printed something; whether it was this one's.
-    pub fn wrote(&mut self, host: u32, (program, stream): (u16, u8), bytes: &[u8]) -> bool {
+    pub fn wrote(&mut self, host: u32, program: u16, stream: u8, bytes: &[u8]) -> bool {
         if program == SHOW
             && stream == 1
             && let Ok(at) = self.hosts.binary_search(&host)

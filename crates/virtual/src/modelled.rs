@@ -151,7 +151,7 @@ impl<'a> Modelled<'a> {
 
 /// The modelled hosts' run is over at `end`: their records to the sink, and their counts beside the
 /// kernels'.
-pub fn conclude(modelled: Modelled<'_>, end: Time, (counts, counted): (&mut Counts, &mut Counted)) {
+pub fn conclude(modelled: Modelled<'_>, end: Time, counts: &mut Counts, counted: &mut Counted) {
     let Modelled { beside, sent, .. } = modelled;
     let Ok(own) = beside.conclude(end);
     let (audit, hosts) = (own.audit, own.hosts);

@@ -147,11 +147,18 @@ fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
     let others: Vec<_> =
         others.map(|other| (address::ip(other).octets(), address::mac(other).0)).collect();
     others.chunks(100).for_each(|some| order(Order::Neighbours(some.to_vec())));
-    for class in 0..plan.traffic.classes.len() as u16 {
-        order(Order::Listen { port: PORT + class });
+    match limits::holds_arrivals(plan, host) {
+        true => order(Order::Prepare),
+        false => listening(plan).into_iter().for_each(order),
     }
-    order(Order::Prepare);
     frames
+}
+
+/// The last orders of a preparation. A limit of what arrives precedes them: an accepted socket is
+/// of the cgroup that its listener was made in.
+fn listening(plan: &Plan) -> Vec<Order> {
+    let classes = 0..plan.traffic.classes.len() as u16;
+    classes.map(|class| Order::Listen { port: PORT + class }).chain([Order::Prepare]).collect()
 }
 
 /// The traffic as what steers agents, with who watches.
@@ -206,7 +213,7 @@ impl Steering for Traffic<'_, '_> {
                 Ok(Some(Report::Output { program, stream, bytes })) => {
                     let console = self.console.as_mut();
                     if !console.is_some_and(|it| it.wrote(program, &bytes))
-                        && !self.limits.wrote(host, (program, stream), &bytes)
+                        && !self.limits.wrote(host, program, stream, &bytes)
                     {
                         self.programs.wrote(program, stream, &bytes, self.watch);
                     }
@@ -301,7 +308,7 @@ fn boot(plan: &Plan, settings: &Settings, world: &World) -> Result<(Calendar, In
         (plan.host.nic.interrupt_throttle, cores)
     };
     let state = State::new(plan, slots);
-    let calendar = Calendar::boot(world, state, boots, (window(plan), settings.parallel), nic)?;
+    let calendar = Calendar::boot(world, state, boots, window(plan), settings.parallel, nic)?;
     Ok((calendar, inputs))
 }
 
@@ -334,22 +341,27 @@ fn prepare(plan: &Plan, calendar: &mut Calendar) -> Result<(), Error> {
     let left = std::cell::Cell::new(hosts_of(plan).count());
     let is_ready = || left.set(left.get().saturating_sub(1));
     let mut printed = vec![String::new(); plan.topology.hosts as usize];
+    let mut unlimited: BTreeSet<u32> =
+        hosts_of(plan).filter(|host| limits::is_limited(plan, *host)).collect();
     calendar.begin(
-        |said| {
-            let (host, mut report) = (said.host, &said.bytes[..]);
+        |reported| {
+            let (host, mut report) = (reported.host, &reported.bytes[..]);
             let mut orders = Vec::new();
             while let Ok(Some(report)) = wire::read(&mut report) {
                 match report {
                     Report::Hello => orders.extend(preparation(plan, host)),
                     Report::Ready => match limits::apply(plan, host) {
-                        Some(command) => {
+                        Some(command) if unlimited.remove(&host) => {
                             let order = Order::Run { program: limits::APPLY, command };
                             wire::pack(&order, &mut orders);
                         }
-                        None => is_ready(),
+                        _ => is_ready(),
                     },
                     Report::Output { bytes, .. } => {
                         printed[host as usize].push_str(&String::from_utf8_lossy(&bytes));
+                    }
+                    Report::Exited { status: 0, .. } if limits::holds_arrivals(plan, host) => {
+                        listening(plan).iter().for_each(|order| wire::pack(order, &mut orders));
                     }
                     Report::Exited { status: 0, .. } => is_ready(),
                     Report::Exited { .. } => {
@@ -422,7 +434,8 @@ pub fn run(plan: &Plan, settings: &Settings, watch: &mut dyn Watch) -> Result<Ou
     counted.refused += of(|it| it.refused);
     (counted.timeouts, counted.retransmitted) = (counts.timeouts, counts.retransmitted);
     if let Some(modelled) = modelled {
-        modelled::conclude(modelled, counts.ended, (&mut counts, &mut counted));
+        let ended = counts.ended;
+        modelled::conclude(modelled, ended, &mut counts, &mut counted);
         collected.pass(watch);
     }
     let numbers = vec![
