@@ -79,15 +79,15 @@ impl Programs {
     }
 
     pub fn serve(&mut self, program: u16, stream: usize, report: &mut dyn FnMut(&Report)) {
-        let Some(it) = self.0.get_mut(&program) else { return };
-        let Some(pipe) = &it.pipes[stream] else { return };
+        let Some(running) = self.0.get_mut(&program) else { return };
+        let Some(pipe) = &running.pipes[stream] else { return };
         let mut bytes = [0; OUTPUT_MAX];
         match rustix::io::read(pipe, &mut bytes[..]) {
             Ok(count) if count > 0 => {
                 let bytes = bytes[..count].to_vec();
                 report(&Report::Output { program, stream: stream as u8 + 1, bytes });
             }
-            _ => it.pipes[stream] = None,
+            _ => running.pipes[stream] = None,
         }
         self.end(program, report);
     }
@@ -96,16 +96,16 @@ impl Programs {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
             let ended = self.0.iter_mut().find(|(_, it)| it.pid == pid);
-            let Some((program, it)) = ended else { continue };
-            it.status = Some(status.as_raw());
+            let Some((program, running)) = ended else { continue };
+            running.status = Some(status.as_raw());
             let program = *program;
             self.end(program, report);
         }
     }
 
     fn end(&mut self, program: u16, report: &mut dyn FnMut(&Report)) {
-        let Some(it) = self.0.get(&program) else { return };
-        if let Some(status) = it.status.filter(|_| it.pipes.iter().all(Option::is_none)) {
+        let Some(running) = self.0.get(&program) else { return };
+        if let Some(status) = running.status.filter(|_| running.pipes.iter().all(Option::is_none)) {
             self.0.remove(&program);
             report(&Report::Exited { program, status: status as u32 });
         }

@@ -110,23 +110,23 @@ fn datagrams() -> Result<OwnedFd> {
 pub fn bring_up(interface: &str, address: Option<([u8; 4], u8)>, mtu: Option<u16>) -> Result<()> {
     let socket = datagrams()?;
     if let Some(mtu) = mtu {
-        let mut it = request(interface);
-        it.ifr_ifru.ifru_mtu = mtu.into();
-        ask(&socket, libc::SIOCSIFMTU, &mut it)?;
+        let mut asked = request(interface);
+        asked.ifr_ifru.ifru_mtu = mtu.into();
+        ask(&socket, libc::SIOCSIFMTU, &mut asked)?;
     }
     if let Some((address, prefix)) = address {
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0).to_be_bytes();
         for (number, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
-            let mut it = request(interface);
-            it.ifr_ifru.ifru_addr = internet(value);
-            ask(&socket, number, &mut it)?;
+            let mut asked = request(interface);
+            asked.ifr_ifru.ifru_addr = internet(value);
+            ask(&socket, number, &mut asked)?;
         }
     }
-    let mut it = request(interface);
-    ask(&socket, libc::SIOCGIFFLAGS, &mut it)?;
+    let mut asked = request(interface);
+    ask(&socket, libc::SIOCGIFFLAGS, &mut asked)?;
     // SAFETY: the kernel has written this field of the union, and reads it.
-    unsafe { it.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
-    ask(&socket, libc::SIOCSIFFLAGS, &mut it)
+    unsafe { asked.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
+    ask(&socket, libc::SIOCSIFFLAGS, &mut asked)
 }
 
 /// Notes a neighbour's hardware address for good.
@@ -134,15 +134,15 @@ pub fn neighbour(interface: &str, address: [u8; 4], mac: [u8; 6]) -> Result<()> 
     let socket = datagrams()?;
     // SAFETY: it is plain data, for which zeros are a value; the kernel reads it during the call.
     let done = unsafe {
-        let mut it: libc::arpreq = zeroed();
-        it.arp_pa = internet(address);
-        it.arp_ha.sa_family = libc::ARPHRD_ETHER;
-        for (to, from) in it.arp_ha.sa_data.iter_mut().zip(mac) {
+        let mut entry: libc::arpreq = zeroed();
+        entry.arp_pa = internet(address);
+        entry.arp_ha.sa_family = libc::ARPHRD_ETHER;
+        for (to, from) in entry.arp_ha.sa_data.iter_mut().zip(mac) {
             *to = from as libc::c_char;
         }
-        it.arp_flags = libc::ATF_PERM | libc::ATF_COM;
-        it.arp_dev = request(interface).ifr_name;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSARP as _, &raw mut it)
+        entry.arp_flags = libc::ATF_PERM | libc::ATF_COM;
+        entry.arp_dev = request(interface).ifr_name;
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSARP as _, &raw mut entry)
     };
     checked(done).map(drop)
 }

@@ -5,7 +5,7 @@
 //! With nothing to do it sleeps until a frame comes or the next departure is near, and spins for
 //! the rest, since a wake-up is later than a link of 100 Mb/s is long.
 //!
-//! Invariant: a packet is delivered no earlier than its schedule says; how much later is counted.
+//! Invariant: a packet is delivered no earlier than its schedule has it; how much later is counted.
 
 use crate::Error;
 use crate::host::Host;
@@ -62,7 +62,8 @@ struct Driver {
 pub fn start(
     began: Instant,
     state: State,
-    (shared, orders): (Arc<Shared>, Receiver<Order>),
+    shared: Arc<Shared>,
+    orders: Receiver<Order>,
 ) -> Result<JoinHandle<Counted>, Error> {
     let failed = |e: rustix::io::Errno| Error::system("watching the hosts' ports", e);
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;

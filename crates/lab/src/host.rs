@@ -61,7 +61,7 @@ pub struct Host {
     flat: Vec<u8>,
 }
 
-/// The shim of a host, if the plan marks importance. It cannot know the last packet of a window,
+/// The shim of a host, if the plan marks importance. It cannot find the last packet of a window,
 /// so the first one starts the clock.
 fn shim(plan: &Plan) -> Option<Shim> {
     let ImportanceParams::Tlt(tlt) = &plan.transport_choices.importance else { return None };

@@ -82,8 +82,7 @@ impl Lab {
         let state = State::new(&led(plan), slots);
         let (shared, clock) = (Arc::new(Shared::default()), Instant::now());
         let (orders, followed) = channel();
-        let reached = (shared.clone(), followed);
-        let thread = driver::start(clock, state, reached)?;
+        let thread = driver::start(clock, state, shared.clone(), followed)?;
         Ok(Lab { shared, orders, thread: Some(thread), places, congestion, limits, clock })
     }
 

@@ -32,7 +32,7 @@
 //! | `watching` | captures of a lab that is up, for another process |
 //! | `lab` | all of it for one plan |
 //!
-//! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate says, and
+//! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate asks, and
 //! a packet that leaves late in wall-clock time is scheduled as if it had not. The lab measures
 //! that lateness; whoever runs it decides what would change a result.
 //!

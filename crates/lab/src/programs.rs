@@ -95,12 +95,18 @@ fn status_of(exit: &WaitIdStatus) -> u32 {
     code.or(exit.terminating_signal()).unwrap_or(0).cast_unsigned()
 }
 
-struct Started {
+pub struct Started {
     child: Child,
     pid: Pid,
     /// By stream; `None`: at its end.
     pipes: [Option<OwnedFd>; 2],
     ending: Ending,
+}
+
+impl Running for Started {
+    fn ending(&self) -> Ending {
+        self.ending
+    }
 }
 
 impl Started {
@@ -130,17 +136,61 @@ impl Drop for Started {
     }
 }
 
+/// A program of a plan, whoever runs it.
+pub struct One<'a, S> {
+    pub plan: &'a ProgramPlan,
+    pub output: Output<'a>,
+    pub state: State<S>,
+}
+
 /// A program's way through a run.
-enum State {
+pub enum State<S> {
     Waiting,
-    Started(Started),
+    Started(S),
     Failed(io::Error),
 }
 
-struct One<'a> {
-    plan: &'a ProgramPlan,
-    state: State,
-    output: Output<'a>,
+/// A program that has started.
+pub trait Running {
+    /// How it has ended, if it has.
+    fn ending(&self) -> Ending;
+}
+
+impl Running for Ending {
+    fn ending(&self) -> Ending {
+        *self
+    }
+}
+
+/// A plan's programs, which wait for their times.
+pub fn waiting<S>(plan: &Plan) -> Vec<One<'_, S>> {
+    let one = |plan| One { plan, output: Output::new(plan), state: State::Waiting };
+    plan.programs.iter().map(one).collect()
+}
+
+/// Whether every program that the run awaits has exited.
+pub fn awaits_none<S: Running>(all: &[One<'_, S>]) -> bool {
+    let is_over = |state: &State<S>| match state {
+        State::Waiting => false,
+        State::Started(started) => started.ending().exit.is_some(),
+        State::Failed(_) => true,
+    };
+    all.iter().filter(|one| one.plan.awaits).all(|one| is_over(&one.state))
+}
+
+/// The programs as results have them, and warnings for the user; `grace` is the time from SIGTERM
+/// to SIGKILL.
+pub fn ended<S: Running>(all: &[One<'_, S>], grace: &str) -> (Vec<Program>, Vec<String>) {
+    let end = |one: &One<'_, S>| {
+        let (status, fails) = match &one.state {
+            State::Waiting => ("not started".to_string(), true),
+            State::Failed(error) => (format!("cannot start: {error}"), true),
+            State::Started(started) => (started.ending().status(grace), started.ending().fails()),
+        };
+        one.output.end(status, fails)
+    };
+    let (programs, warnings): (_, Vec<_>) = all.iter().map(end).unzip();
+    (programs, warnings.concat())
 }
 
 /// Runs a plan's programs until `is_over` is set and those that the run awaits have exited, or
@@ -151,36 +201,26 @@ pub fn run(
     stop: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Ended {
-    let one = |plan| One { plan, state: State::Waiting, output: Output::new(plan) };
-    let all = settings.plan.programs.iter().map(one).collect();
+    let all = waiting(settings.plan);
     let mut programs = Programs { settings, all, sink, buffer: vec![0; 64 << 10] };
-    while !(stop.load(Relaxed) || is_over.load(Relaxed) && programs.awaits_none()) {
+    while !(stop.load(Relaxed) || is_over.load(Relaxed) && awaits_none(&programs.all)) {
         let next = programs.start();
         programs.pass(next.min(LOOK));
     }
-    let interrupted = !programs.awaits_none();
+    let interrupted = !awaits_none(&programs.all);
     programs.end();
-    Ended { interrupted, ..programs.ended() }
+    let (programs, warnings) = ended(&programs.all, &format!("{} s", GRACE.as_secs()));
+    Ended { programs, warnings, interrupted }
 }
 
 struct Programs<'a> {
     settings: &'a Settings<'a>,
-    all: Vec<One<'a>>,
+    all: Vec<One<'a, Started>>,
     sink: &'a mut dyn Sink,
     buffer: Vec<u8>,
 }
 
 impl Programs<'_> {
-    /// Whether every program that the run awaits has exited.
-    fn awaits_none(&self) -> bool {
-        let is_over = |state: &State| match state {
-            State::Waiting => false,
-            State::Started(started) => started.ending.exit.is_some(),
-            State::Failed(_) => true,
-        };
-        self.all.iter().filter(|one| one.plan.awaits).all(|one| is_over(&one.state))
-    }
-
     /// Starts what is due; returns the time to the next start.
     fn start(&mut self) -> Duration {
         let mut next = LOOK;
@@ -206,13 +246,12 @@ impl Programs<'_> {
 
     /// Waits for output, at most so long, and passes it on; then looks who has exited.
     fn pass(&mut self, wait: Duration) {
-        let open = |one: &'_ One<'_>| matches!(one.state, State::Started(_));
-        let mut fds = Vec::new();
-        for one in self.all.iter().filter(|one| open(one)) {
-            let State::Started(started) = &one.state else { continue };
-            let pipes = started.pipes.iter().flatten();
-            fds.extend(pipes.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
-        }
+        let pipes = self.all.iter().filter_map(|one| match &one.state {
+            State::Started(started) => Some(started.pipes.iter().flatten()),
+            _ => None,
+        });
+        let mut fds: Vec<_> =
+            pipes.flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)).collect();
         let time = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as _ };
         let _ = poll(&mut fds, Some(&time));
         for one in &mut self.all {
@@ -254,19 +293,9 @@ impl Programs<'_> {
             }
         }
     }
-
-    fn ended(self) -> Ended {
-        let mut ended = Ended::default();
-        for one in &self.all {
-            let (program, warnings) = one.output.end(one.status(), one.fails());
-            ended.programs.push(program);
-            ended.warnings.extend(warnings);
-        }
-        ended
-    }
 }
 
-impl One<'_> {
+impl One<'_, Started> {
     fn read(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
         let State::Started(started) = &mut self.state else { return };
         for (stream, pipe) in started.pipes.iter_mut().enumerate() {
@@ -282,19 +311,6 @@ impl One<'_> {
             }
             self.output.take(stream, &buffer[..count], sink);
         }
-    }
-
-    fn status(&self) -> String {
-        match &self.state {
-            State::Waiting => "not started".to_string(),
-            State::Failed(error) => format!("cannot start: {error}"),
-            State::Started(started) => started.ending.status(&format!("{} s", GRACE.as_secs())),
-        }
-    }
-
-    /// Whether it has failed: it did not start, or exited by itself with another status than 0.
-    fn fails(&self) -> bool {
-        !matches!(&self.state, State::Started(started) if !started.ending.fails())
     }
 }
 

@@ -131,7 +131,7 @@ impl State {
         all
     }
 
-    /// The counts, but for what only its driver knows.
+    /// The counts, but for those of its driver.
     pub fn counted(&self) -> Counted {
         let lines = self.fabric.lines();
         let of_hosts =

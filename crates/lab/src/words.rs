@@ -17,7 +17,7 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 /// Version 4, five words of header.
 const VERSION: u8 = 0x45;
 
-/// The frame of a packet that says something.
+/// The frame of a packet with these words.
 pub fn frame(packet: &Packet, words: &Words) -> Vec<u8> {
     let class = packet.priority() << 5 | (packet.class.importance() as u8) << 2;
     let [high, low] = packet.size.to_be_bytes();

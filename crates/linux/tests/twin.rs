@@ -307,7 +307,7 @@ impl Bench {
     }
     /// Reports of the first scope.
     fn told(&self) -> u64 {
-        self.seen().told
+        self.seen().notified
     }
     /// The counts of the first scope.
     fn seen(&self) -> layout::Statistics {

@@ -7,10 +7,7 @@ use crate::{Error, Observer, Plan, Standing, Time, Totals, World, WorldKind};
 use millpond_lab::kernel::{self, Kernel};
 use millpond_lab::{LimitReading, QueueReading, Record, support};
 use millpond_results::{CollectiveRecord, RankRecord};
-use millpond_scenario::Scenario as Text;
 use millpond_virtual::{Class, Outcome, Settings, Watch};
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
 
 /// Linux kernels in virtual time: a host is a real kernel (User Mode Linux), and the network is the
@@ -38,7 +35,7 @@ pub struct Virtual {
 fn failed(error: millpond_virtual::Error) -> Error {
     match error {
         millpond_virtual::Error::Unsupported { .. } => Error::Usage(format!("virtual: {error}")),
-        other => Error::Runs(format!("virtual: {other}")),
+        _ => Error::Runs(format!("virtual: {error}")),
     }
 }
 
@@ -67,18 +64,10 @@ impl Virtual {
             None => plan.clone(),
         };
         let detail = plan.detail();
-        support::check_virtual(detail).map_err(|error| match error {
-            millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("virtual: {error}")),
-            other => Error::Runs(format!("virtual: {other}")),
-        })?;
-        let text = Text::parse(&detail.name, &detail.resolved)?;
-        let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
-        let constants = kernel::constants(detail, &Kernel::VIRTUAL);
-        let mut own = text.plan(None, &constants, Some(detail.seed))?;
-        own.name.clone_from(&detail.name);
-        own.variant.clone_from(&detail.variant);
+        support::check_virtual(detail).map_err(|error| lab::failed_in("virtual", error))?;
+        let (mut own, note) = lab::of_kernel(detail, &detail.resolved, &Kernel::VIRTUAL)?;
         own.warnings.clone_from(&detail.warnings);
-        own.warnings.extend(kernel::note(&constants, &Kernel::VIRTUAL));
+        own.warnings.extend(note);
         Ok(Plan::new(own, plan.overrides()).on(plan.threads()))
     }
 }
@@ -111,7 +100,7 @@ impl World for Virtual {
         let wall = began.elapsed();
         let mut totals = lab::totals(plan, &outcome.counts, &outcome.counted, wall, invalid);
         totals.run.threads = settings.parallel as u32;
-        totals.mechanisms = mechanisms(&outcome);
+        totals.mechanisms = lab::with_own(&outcome.counted, "virtual", &outcome.numbers);
         if let [Some(warm), Some(end)] = &outcome.limits {
             let began = Instant::now();
             let end = (began + end.at.saturating_sub(warm.at).to_duration(), counters(end)?);
@@ -159,25 +148,15 @@ fn counters(reading: &millpond_virtual::Reading) -> Result<Vec<(u16, QueueReadin
 
 /// Reasons why the run is invalid, a sentence each.
 fn invalid(outcome: &Outcome) -> Vec<String> {
-    let mut found = Vec::new();
-    let pressed = outcome.pressed;
+    let (mut found, pressed, count) = (Vec::new(), outcome.pressed, outcome.counted.refused);
     if pressed > 0 {
         found.push(format!(
             "invalid: hosts' kernels were short of memory for TCP {pressed} times, which stalls \
              flows: use a larger host.memory"
         ));
     }
-    let count = outcome.counted.refused;
     if count > 0 {
         found.push(format!("invalid: hosts' kernels had no buffer for {count} frames"));
     }
     found
-}
-
-/// The world's own measurements, beside the mechanisms' counters.
-fn mechanisms(outcome: &Outcome) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let mut all = outcome.counted.mechanisms.numbers();
-    let own = outcome.numbers.iter().map(|(name, value)| (name.to_string(), *value)).collect();
-    all.insert("virtual".to_string(), own);
-    all
 }

@@ -12,6 +12,7 @@ use millpond_lab::{Counted, Lab as Up, Role, check_programs, prepare};
 use millpond_lab::{kernel, programs, support};
 use millpond_results::{Amount, Audit, RunInfo, peak_rss_bytes};
 use millpond_scenario::Scenario as Text;
+use millpond_scenario::plan::Plan as Detail;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -70,11 +71,32 @@ fn scaled_programs(plan: &Plan, factor: u32) -> Option<String> {
     })
 }
 
-pub(crate) fn failed(error: millpond_lab::Error) -> Error {
+/// An error of the lab's parts in a world of kernels; an error of usage if the plan asks for what
+/// the world lacks.
+pub(crate) fn failed_in(world: &str, error: millpond_lab::Error) -> Error {
     match error {
-        millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("lab: {error}")),
-        other => Error::Runs(format!("lab: {other}")),
+        millpond_lab::Error::Unsupported { .. } => Error::Usage(format!("{world}: {error}")),
+        _ => Error::Runs(format!("{world}: {error}")),
     }
+}
+
+fn failed(error: millpond_lab::Error) -> Error {
+    failed_in("lab", error)
+}
+
+/// A plan of this text with a kernel's values, and the note of these.
+pub(crate) fn of_kernel(
+    detail: &Detail,
+    text: &str,
+    kernel: &Kernel,
+) -> Result<(Detail, Option<String>), Error> {
+    let text = Text::parse(&detail.name, text)?;
+    let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
+    let constants = kernel::constants(&text.plan(None, &[], Some(detail.seed))?, kernel);
+    let mut own = text.plan(None, &constants, Some(detail.seed))?;
+    own.name.clone_from(&detail.name);
+    own.variant.clone_from(&detail.variant);
+    Ok((own, kernel::note(&constants, kernel)))
 }
 
 impl Lab {
@@ -106,13 +128,7 @@ impl Lab {
         support::check(detail).map_err(failed)?;
         let factor = self.factor(plan);
         let text = millpond_scenario::slowed(detail, factor).map_err(Error::Usage)?;
-        let text = Text::parse(&detail.name, &text)?;
-        let text = text.with_base(detail.base.as_deref().unwrap_or(Path::new(".")));
-        let constants =
-            kernel::constants(&text.plan(None, &[], Some(detail.seed))?, &Kernel::of_lab());
-        let mut slow = text.plan(None, &constants, Some(detail.seed))?;
-        slow.name.clone_from(&detail.name);
-        slow.variant.clone_from(&detail.variant);
+        let (mut slow, note) = of_kernel(detail, &text, &Kernel::of_lab())?;
         let needed = choose(plan);
         if factor < needed {
             slow.warnings.push(format!(
@@ -130,7 +146,7 @@ impl Lab {
                  delayed acknowledgements and the first RTO of the kernel are not"
             ));
         }
-        slow.warnings.extend(kernel::note(&constants, &Kernel::of_lab()));
+        slow.warnings.extend(note);
         Ok(Plan::new(slow, plan.overrides()))
     }
 }
@@ -364,9 +380,18 @@ fn mechanisms(counts: &Counts, counted: &Counted) -> BTreeMap<String, BTreeMap<S
         ("refused_frames", counted.refused),
         ("interface_drops", counted.lost),
     ];
-    let own = own.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    with_own(counted, "lab", &own)
+}
+
+/// The mechanisms' counters, and beside them a world's own measurements.
+pub(crate) fn with_own(
+    counted: &Counted,
+    world: &str,
+    own: &[(&str, u64)],
+) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let own = own.iter().map(|(name, value)| (name.to_string(), *value)).collect();
     let mut all = counted.mechanisms.numbers();
-    all.insert("lab".to_string(), own);
+    all.insert(world.to_string(), own);
     all
 }
 

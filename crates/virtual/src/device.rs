@@ -233,8 +233,8 @@ impl Device {
         }
         self.files.clear();
         match answer {
-            Some(answer) => self.say(request, &answer)?,
-            None if flags & WANTS_ANSWER != 0 => self.say(request, &0u64.to_ne_bytes())?,
+            Some(answer) => self.reply(request, &answer)?,
+            None if flags & WANTS_ANSWER != 0 => self.reply(request, &0u64.to_ne_bytes())?,
             None => {}
         }
         Ok(Received::Nothing)
@@ -300,7 +300,7 @@ impl Device {
         Ok(())
     }
 
-    fn say(&mut self, request: u32, body: &[u8]) -> Result<(), Error> {
+    fn reply(&mut self, request: u32, body: &[u8]) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         stream
             .write_all(&message([request, VERSION | IS_ANSWER], body))
@@ -310,7 +310,7 @@ impl Device {
     /// Answers the last kick: the guest goes on.
     pub fn answer(&mut self) -> Result<(), Error> {
         match self.kicked.take() {
-            Some(request) => self.say(request, &0u64.to_ne_bytes()),
+            Some(request) => self.reply(request, &0u64.to_ne_bytes()),
             None => Ok(()),
         }
     }

@@ -11,10 +11,10 @@ use crate::calendar::Orders;
 use millpond_agent::wire::{self, BODY_MAX, Order};
 use millpond_core::Time;
 use millpond_lab::address;
-use millpond_lab::output::{Output, Sink};
-use millpond_lab::programs::Ending;
+use millpond_lab::output::Sink;
+use millpond_lab::programs::{Ending, One, State, awaits_none, ended, waiting};
 use millpond_results::Program;
-use millpond_scenario::plan::{Plan, ProgramPlan};
+use millpond_scenario::plan::Plan;
 use std::path::{Path, PathBuf};
 
 /// From SIGTERM to SIGKILL, and from that to the end.
@@ -24,38 +24,24 @@ pub const COMMAND_MAX: usize = BODY_MAX - 256;
 const TERM: u8 = 15;
 const KILL: u8 = 9;
 
-struct One<'a> {
-    plan: &'a ProgramPlan,
-    has_started: bool,
-    ending: Ending,
-    output: Output<'a>,
-}
-
 pub struct Programs<'a> {
-    all: Vec<One<'a>>,
+    all: Vec<One<'a, Ending>>,
     /// When the next signal is due, once the run is to end.
     signals: Option<(Time, u8)>,
 }
 
 impl<'a> Programs<'a> {
     pub fn new(plan: &'a Plan) -> Programs<'a> {
-        let one = |plan| One {
-            plan,
-            has_started: false,
-            ending: Ending::default(),
-            output: Output::new(plan),
-        };
-        Programs { all: plan.programs.iter().map(one).collect(), signals: None }
+        Programs { all: waiting(plan), signals: None }
     }
 
     /// Whether every program that the run awaits has exited.
     pub fn awaits_none(&self) -> bool {
-        self.all.iter().all(|one| !one.plan.awaits || one.ending.exit.is_some())
+        awaits_none(&self.all)
     }
 
     /// Whether none runs, or those that do have been given up.
     pub fn are_over(&self) -> bool {
-        let runs = |one: &One<'_>| one.has_started && one.ending.exit.is_none();
         !self.all.iter().any(runs) || self.signals == Some((Time::MAX, 0))
     }
 
@@ -63,7 +49,7 @@ impl<'a> Programs<'a> {
         if let Some((at, _)) = self.signals {
             return Some(at).filter(|at| *at < Time::MAX);
         }
-        let waits = self.all.iter().filter(|one| !one.has_started);
+        let waits = self.all.iter().filter(|one| matches!(one.state, State::Waiting));
         waits.map(|one| one.plan.start).min()
     }
 
@@ -76,10 +62,10 @@ impl<'a> Programs<'a> {
             return;
         }
         for (number, one) in (0..).zip(&mut self.all) {
-            if one.has_started || one.plan.start > now {
+            if !matches!(one.state, State::Waiting) || one.plan.start > now {
                 continue;
             }
-            one.has_started = true;
+            one.state = State::Started(Ending::default());
             one.output.begin(sink);
             let command = with_own_path(one.plan.expanded(address::ip));
             order(now, one.plan.host, Order::Run { program: number, command }, orders);
@@ -98,11 +84,11 @@ impl<'a> Programs<'a> {
             self.signals = Some((Time::MAX, 0));
             return;
         }
-        let runs = |one: &One<'_>| one.has_started && one.ending.exit.is_none();
         for (number, one) in (0..).zip(&mut self.all).filter(|(_, one)| runs(one)) {
+            let State::Started(ending) = &mut one.state else { continue };
             match signal {
-                KILL => one.ending.is_killed = true,
-                _ => one.ending.is_ended = true,
+                KILL => ending.is_killed = true,
+                _ => ending.is_ended = true,
             }
             order(now, one.plan.host, Order::Signal { program: number, signal }, orders);
         }
@@ -117,31 +103,22 @@ impl<'a> Programs<'a> {
     }
 
     pub fn exited(&mut self, program: u16, status: u32) {
-        if let Some(one) = self.all.get_mut(usize::from(program)) {
-            one.ending.exit = Some(status);
+        if let Some(One { state: State::Started(ending), .. }) =
+            self.all.get_mut(usize::from(program))
+        {
+            ending.exit = Some(status);
         }
     }
 
     /// The programs as results have them, and warnings for the user.
     pub fn ended(self) -> (Vec<Program>, Vec<String>) {
-        let (mut programs, mut warnings) = (Vec::new(), Vec::new());
-        for one in self.all {
-            let (program, some) =
-                one.output.end(one.status(), !one.has_started || one.ending.fails());
-            programs.push(program);
-            warnings.extend(some);
-        }
-        (programs, warnings)
+        ended(&self.all, &GRACE.to_string())
     }
 }
 
-impl One<'_> {
-    fn status(&self) -> String {
-        match self.has_started {
-            true => self.ending.status(&GRACE.to_string()),
-            false => "not started".to_string(),
-        }
-    }
+/// Whether a program has started, and has not exited.
+fn runs(one: &One<'_, Ending>) -> bool {
+    matches!(&one.state, State::Started(ending) if ending.exit.is_none())
 }
 
 /// A command that finds this program, too, such as for `millpond limit`.

@@ -75,7 +75,7 @@ fn note(text: &str) {
 }
 
 fn open(bpffs: &Path) -> Result<Session, Failure> {
-    let session = Session::open_telling(bpffs, &note)?;
+    let session = Session::open_noting(bpffs, &note)?;
     session.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
     Ok(session)
 }

@@ -15,7 +15,7 @@ use super::congestion;
 use super::departure;
 use super::exclusive;
 use super::folder::Locked;
-use super::install::{Programs, attach, detach, tells_sockets, write};
+use super::install::{Programs, attach, detach, follows_sockets, write};
 use super::layout::{Head, LAYOUT};
 use super::mount;
 use super::numbers::Installed;
@@ -57,14 +57,14 @@ impl Session {
     /// if the bpf file system cannot be mounted, [`Error::Busy`] if another process holds the lock,
     /// [`Error::Foreign`] if another user owns the folder or may write it.
     pub fn open(bpffs: &Path) -> Result<Session, Error> {
-        Session::open_telling(bpffs, &|_| {})
+        Session::open_noting(bpffs, &|_| {})
     }
 
-    /// As [`Session::open`]. Calls `tell` with the process that holds the lock, while it waits.
+    /// As [`Session::open`]. Calls `note` with the process that holds the lock, while it waits.
     ///
     /// # Errors
     /// As [`Session::open`].
-    pub fn open_telling(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Session, Error> {
+    pub fn open_noting(bpffs: &Path, note: &dyn Fn(&str)) -> Result<Session, Error> {
         let hierarchy = Hierarchy::find()?;
         let mut notes = Vec::new();
         if mount::mount_bpffs(bpffs)? {
@@ -73,7 +73,7 @@ impl Session {
                 bpffs.display()
             ));
         }
-        let lock = Some(Locked::make(bpffs, tell)?);
+        let lock = Some(Locked::make(bpffs, note)?);
         Session::of(bpffs, hierarchy, notes, lock)
     }
 
@@ -81,12 +81,12 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Nothing`] if no limits are installed, and the errors of [`Session::open`].
-    pub fn existing(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Session, Error> {
+    pub fn existing(bpffs: &Path, note: &dyn Fn(&str)) -> Result<Session, Error> {
         let seen = Session::look(bpffs)?;
         if seen.store.is_none() {
             return Err(Error::Nothing);
         }
-        Session::open_telling(bpffs, tell)
+        Session::open_noting(bpffs, note)
     }
 
     /// Reads the installed limits, to report what a plan would change: mounts nothing and locks
@@ -330,7 +330,7 @@ impl Session {
             return Err(Error::Cgroup { limit: limit.clone(), reason: reason.clone() });
         }
         for hook in &plan.hooks {
-            let sockets = tells_sockets(hook) || hook.congestion.is_some();
+            let sockets = follows_sockets(hook) || hook.congestion.is_some();
             let hooks = exclusive::hooks(hook.chain.map(|chain| chain.count > 0), sockets);
             if let Some(reason) = exclusive::in_the_way(&hook.cgroup, &hooks) {
                 return Err(Error::Cgroup { limit: hook.limit.clone(), reason });

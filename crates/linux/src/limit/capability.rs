@@ -8,7 +8,6 @@ use std::fs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability(u32, &'static str);
 
-pub const DAC_OVERRIDE: Capability = Capability(1, "CAP_DAC_OVERRIDE");
 pub const NET_ADMIN: Capability = Capability(12, "CAP_NET_ADMIN");
 pub const SYS_ADMIN: Capability = Capability(21, "CAP_SYS_ADMIN");
 /// Programs that the verifier lets do more: loops whose end it has to find, pointers that are

@@ -192,9 +192,9 @@ impl Hierarchy {
             let mut command = std::process::Command::new("systemctl");
             command.args(["show", "--property=ControlGroup", "--value", "--", unit]).output()
         };
-        if let Some(Ok(said)) = asks.then(ask) {
-            let path = String::from_utf8_lossy(&said.stdout).trim().to_string();
-            if said.status.success() && !path.is_empty() {
+        if let Some(Ok(answer)) = asks.then(ask) {
+            let path = String::from_utf8_lossy(&answer.stdout).trim().to_string();
+            if answer.status.success() && !path.is_empty() {
                 return below_root(self.at(Path::new(&path))?, &format!("unit {unit:?}"));
             }
         }

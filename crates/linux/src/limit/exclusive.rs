@@ -51,14 +51,14 @@ pub(super) fn in_the_way(cgroup: &Cgroup, hooks: &[u32]) -> Option<String> {
                 (_, libbpf_sys::BPF_F_ALLOW_MULTI) => return None,
                 // Of a cgroup above: for those below to replace.
                 (1.., libbpf_sys::BPF_F_ALLOW_OVERRIDE) => return None,
-                _ => return Some(told(folder, *id)),
+                _ => return Some(described(folder, *id)),
             }
         }
         None
     })
 }
 
-fn told(folder: &Path, id: u32) -> String {
+fn described(folder: &Path, id: u32) -> String {
     let name =
         ProgInfoIter::default().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
     let name =

@@ -167,14 +167,14 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 pub struct Locked(Folder);
 
 impl Locked {
-    /// Makes the folder if it is missing, and waits for its lock. Calls `tell` with the process
+    /// Makes the folder if it is missing, and waits for its lock. Calls `note` with the process
     /// that holds it.
     ///
     /// # Errors
     /// [`Error::Busy`] if one process holds the lock for too long, and the errors of
     /// [`Folder::find`].
-    pub fn make(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Locked, Error> {
-        let mut wait = Wait::new(tell);
+    pub fn make(bpffs: &Path, note: &dyn Fn(&str)) -> Result<Locked, Error> {
+        let mut wait = Wait::new(note);
         loop {
             if let Some(folder) = Folder::make(bpffs)?
                 && let Some(locked) = Locked::take(folder, &mut wait)?
@@ -188,8 +188,8 @@ impl Locked {
     ///
     /// # Errors
     /// As [`Locked::make`].
-    pub fn find(bpffs: &Path, tell: &dyn Fn(&str)) -> Result<Option<Locked>, Error> {
-        let mut wait = Wait::new(tell);
+    pub fn find(bpffs: &Path, note: &dyn Fn(&str)) -> Result<Option<Locked>, Error> {
+        let mut wait = Wait::new(note);
         while let Some(folder) = Folder::find(bpffs)? {
             if let Some(locked) = Locked::take(folder, &mut wait)? {
                 return Ok(Some(locked));
@@ -252,7 +252,7 @@ impl Locked {
 }
 
 struct Wait<'a> {
-    tell: &'a dyn Fn(&str),
+    note: &'a dyn Fn(&str),
     /// The process that holds it, and since when this one waits for that one.
     holder: Option<u32>,
     since: Instant,
@@ -260,8 +260,8 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    fn new(tell: &dyn Fn(&str)) -> Wait<'_> {
-        Wait { tell, holder: None, since: Instant::now(), next_note: FIRST_NOTE }
+    fn new(note: &dyn Fn(&str)) -> Wait<'_> {
+        Wait { note, holder: None, since: Instant::now(), next_note: FIRST_NOTE }
     }
 
     /// Waits a moment for the holder of a folder's lock.
@@ -275,7 +275,7 @@ impl Wait<'_> {
             return Err(Error::Busy(folder.described(holder)));
         }
         if waited > self.next_note {
-            (self.tell)(&format!("waiting: {}", folder.described(holder)));
+            (self.note)(&format!("waiting: {}", folder.described(holder)));
             self.next_note += NOTES;
         }
         std::thread::sleep(Duration::from_millis(20));

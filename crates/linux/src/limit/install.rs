@@ -68,7 +68,7 @@ pub(super) fn attach(
             let path = store::link_path(store.folder(), id, direction);
             link::attach(object, &hook.cgroup, &format!("limit_{}", DIRECTIONS[direction]), &path)?;
         }
-        if tells_sockets(hook) {
+        if follows_sockets(hook) {
             link::attach(
                 object,
                 &hook.cgroup,
@@ -92,7 +92,7 @@ pub(super) fn attach(
 }
 
 /// Whether connections of the cgroup are notified of its limits, at either end.
-pub(super) fn tells_sockets(hook: &Hook) -> bool {
+pub(super) fn follows_sockets(hook: &Hook) -> bool {
     hook.chain[0].flags & PACE != 0 || hook.chain[1].flags & WINDOWS != 0
 }
 
@@ -129,8 +129,8 @@ pub(super) fn write(
 pub(super) fn detach(store: &Store, plan: &Plan) -> Result<(), Error> {
     for (id, _) in store.links() {
         let path = store::pace_path(store.folder(), id);
-        let told = plan.hooks.iter().any(|hook| hook.cgroup.id == id && tells_sockets(hook));
-        if !told && path.exists() {
+        let is_needed = plan.hooks.iter().any(|hook| hook.cgroup.id == id && follows_sockets(hook));
+        if !is_needed && path.exists() {
             fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
         }
     }

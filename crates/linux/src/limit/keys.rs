@@ -68,10 +68,10 @@ params! {
         pub profile: Profile = Profile::Shares,
         /// Whether new TCP connections of its cgroup send no faster than the tightest limit that
         /// they are charged to, spaced by their own timers; with shares, than the least share. Off:
-        /// as the profile says. Not in the slides.
+        /// as the profile has it. Not in the slides.
         pub pace: Option<bool> = None,
         /// Whether new TCP connections of its cgroup offer their senders smaller receive windows
-        /// while what arrives is beyond `mark`. Off: as the profile says. Not in the slides.
+        /// while what arrives is beyond `mark`. Off: as the profile has it. Not in the slides.
         pub windows: Option<bool> = None,
     }
 }
@@ -93,15 +93,15 @@ params! {
 }
 
 params! {
-    /// The keys of `[[notify]]`: how limits at ingress tell senders whose packets cannot carry a
-    /// mark. Both hosts run `serve` and have it.
+    /// The keys of `[[notify]]`: how limits at ingress notify senders whose packets cannot carry
+    /// a mark. Both hosts run `serve` and have it.
     pub struct NotifyParams {
         /// Where messages are sent to, and listened for: the same UDP port on all hosts.
         #[within(1..=65535)]
         pub port: u32 = 7411,
-        /// A file with what the hosts share and nobody else knows, at least 16 bytes.
+        /// A file with what the hosts share and nobody else has, at least 16 bytes.
         pub secret: String = String::new(),
-        /// Whom to tell and whom to believe: addresses or networks.
+        /// Whom to notify and whom to believe: addresses or networks.
         pub peers: Vec<String> = Vec::new(),
     }
 }

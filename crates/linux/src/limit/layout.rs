@@ -175,7 +175,7 @@ pub struct Statistics {
     pub super_segments: u64,
     pub retries: u64,
     pub kicks: u64,
-    pub told: u64,
+    pub notified: u64,
     pub first: u64,
     pub last: u64,
     /// Packets that found it not behind, behind by less than 1 us, 2 us, 4 us …
@@ -202,8 +202,8 @@ impl Statistics {
         sums.into_iter().for_each(|count| *count += from.u64());
         self.credit_sum += from.u64() as i64;
         let least = from.u64() as i64;
-        let Statistics { super_segments, retries, kicks, told, .. } = self;
-        let rare = [super_segments, retries, kicks, told];
+        let Statistics { super_segments, retries, kicks, notified, .. } = self;
+        let rare = [super_segments, retries, kicks, notified];
         rare.into_iter().for_each(|count| *count += from.u64());
         let (first, last) = (from.u64(), from.u64());
         if seen {
@@ -278,7 +278,6 @@ pub struct Label {
 
 /// The longest name of a limit, in bytes.
 pub const NAME_MAX: usize = 63;
-pub const LABEL_BYTES: usize = NAME_MAX + 1 + 16;
 
 impl Label {
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -315,7 +314,7 @@ mod tests {
             Chain { count: 2, flags: NESTED, level: 3, floor: 9, scopes: [1, 2, 3, 4, 5, 6, 7, 8] };
         assert_eq!(Attachment::from_bytes(&attachment.to_bytes()), attachment);
         let label = Label { name: "bätch".into(), direction: 1, cgroup: 42 };
-        assert_eq!(label.to_bytes().len(), LABEL_BYTES);
+        assert_eq!(label.to_bytes().len(), NAME_MAX + 1 + 16);
         assert_eq!(Label::from_bytes(&label.to_bytes()), label);
         assert_eq!(Scope::new(&LimitParams::default()).to_bytes().len(), SCOPE_BYTES);
         assert_eq!(Label::from_bytes(&[]), Label::default());

@@ -109,10 +109,10 @@ pub fn decode(datagram: &[u8], now: SystemTime, secret: &Secret) -> Result<Flow,
     if bytes[..8] != MAGIC {
         return Err(Refused::Form);
     }
-    let (said, tag) = bytes.split_at(BYTES - TAG);
+    let (signed, tag) = bytes.split_at(BYTES - TAG);
     // In constant time: a comparison that ends early would reveal how much of a tag was guessed.
-    secret.over(said).verify_truncated_left(tag).map_err(|_| Refused::Forged)?;
-    let (head, flow) = said.split_at(HEAD);
+    secret.over(signed).verify_truncated_left(tag).map_err(|_| Refused::Forged)?;
+    let (head, flow) = signed.split_at(HEAD);
     let at = u64::from_be_bytes(head[8..].try_into().map_err(|_| Refused::Form)?);
     if nanoseconds(now).abs_diff(at) > LIFETIME.as_nanos() as u64 {
         return Err(Refused::Stale);

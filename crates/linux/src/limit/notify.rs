@@ -3,7 +3,7 @@
 //! window there.
 //!
 //! ```text
-//! receiving host: limit_ingress ─ ring ─► telling ── datagram ─┐
+//! receiving host: limit_ingress ─ ring ─► sending ── datagram ─┐
 //! sending host:           limit_heed: CWR ◄─ map ─ listening ◄─┘
 //! ```
 //!
@@ -130,22 +130,22 @@ impl Drop for Running {
 
 impl Notify {
     /// Follows the installed files: begins, ends, or begins anew; what failed is tried again each
-    /// time. Reports to `say`.
-    pub fn follow(&mut self, bpffs: &Path, say: &dyn Fn(&str)) {
+    /// time. Reports to `log`.
+    pub fn follow(&mut self, bpffs: &Path, log: &dyn Fn(&str)) {
         let wanted = wanted(bpffs, &mut self.known);
         if wanted.as_ref() == self.running.as_ref().map(|running| &running.wanted) {
             return;
         }
         self.running = None;
-        let Some(wanted) = wanted else { return say("notifications: off") };
+        let Some(wanted) = wanted else { return log("notifications: off") };
         match Running::new(bpffs, &wanted, &self.counters) {
             Ok(running) => {
-                say(&format!("notifications: on, at UDP port {}", wanted.params.port));
+                log(&format!("notifications: on, at UDP port {}", wanted.params.port));
                 (self.running, self.failed) = (Some(running), None);
             }
             Err(error) => {
                 if self.failed.as_ref() != Some(&wanted) {
-                    say(&format!("no notifications: {error}"));
+                    log(&format!("no notifications: {error}"));
                 }
                 self.failed = Some(wanted);
             }
@@ -169,7 +169,7 @@ impl Running {
         let secret = Secret::read(&PathBuf::from(&params.secret))?;
         let port = params.port as u16;
         let ring = ring(bpffs)?;
-        let telling = Telling {
+        let sending = Sending {
             port,
             peers: Peers::of(params),
             secret: secret.clone(),
@@ -185,7 +185,7 @@ impl Running {
         };
         let (one, other) = (stop.clone(), stop.clone());
         let threads = vec![
-            std::thread::spawn(move || telling.run(&ring, &one)),
+            std::thread::spawn(move || sending.run(&ring, &one)),
             std::thread::spawn(move || listening.run(&other)),
         ];
         Ok(Running { wanted: wanted.clone(), stop, threads })
@@ -205,7 +205,7 @@ impl Peers {
 }
 
 /// From the ring to the senders' hosts.
-struct Telling {
+struct Sending {
     port: u16,
     peers: Peers,
     secret: Secret,
@@ -214,14 +214,14 @@ struct Telling {
     from: HashMap<IpAddr, UdpSocket>,
 }
 
-impl Telling {
+impl Sending {
     fn run(mut self, ring: &MapHandle, stop: &AtomicBool) {
         let mut reports = RingBufferBuilder::new();
-        let told = reports.add(ring, |bytes| {
-            count(if self.tell(bytes) { &self.counters.sent } else { &self.counters.unsent });
+        let added = reports.add(ring, |bytes| {
+            count(if self.send(bytes) { &self.counters.sent } else { &self.counters.unsent });
             0
         });
-        if told.is_err() {
+        if added.is_err() {
             return;
         }
         let Ok(reports) = reports.build() else { return };
@@ -231,7 +231,7 @@ impl Telling {
     }
 
     /// Whether a message is on its way.
-    fn tell(&mut self, report: &[u8]) -> bool {
+    fn send(&mut self, report: &[u8]) -> bool {
         let Some(Report { flow, at }) = Report::from_bytes(report) else { return false };
         let age = Duration::from_nanos(show::now().saturating_sub(at));
         let (to, from) = (flow.source.ip(), flow.destination.ip());
@@ -306,8 +306,8 @@ impl Listening {
         let mut seen = 0;
         while !stop.load(Ordering::Relaxed) {
             if let Ok((n, from)) = self.socket.recv_from(&mut datagram) {
-                let heard = self.hear(&datagram[..n], from.ip().to_canonical());
-                count(if heard { &self.counters.received } else { &self.counters.refused });
+                let is_accepted = self.accept(&datagram[..n], from.ip().to_canonical());
+                count(if is_accepted { &self.counters.received } else { &self.counters.refused });
             }
             let heeded = self.heed.count();
             self.counters.heeded.fetch_add(heeded.saturating_sub(seen), Ordering::Relaxed);
@@ -315,7 +315,7 @@ impl Listening {
         }
     }
 
-    fn hear(&mut self, datagram: &[u8], from: IpAddr) -> bool {
+    fn accept(&mut self, datagram: &[u8], from: IpAddr) -> bool {
         let flow = self.believing.flow(datagram, from, SystemTime::now());
         flow.is_some_and(|flow| self.heed.slow_down(flow))
     }

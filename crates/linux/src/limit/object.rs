@@ -84,7 +84,7 @@ impl Loaded {
         program(&self.object, self.what, name)
     }
 
-    /// Attaches a program to where its section says.
+    /// Attaches a program where its section names.
     pub(super) fn attach(&self, name: &str) -> Result<Link, Error> {
         self.checked(self.program(name)?.attach())
     }

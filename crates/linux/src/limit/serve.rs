@@ -25,12 +25,12 @@ use std::time::{Duration, Instant};
 /// How often what is installed is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Serves until it is killed. Calls `say` with each event.
+/// Serves until it is killed. Calls `log` with each event.
 ///
 /// # Errors
 /// [`Error::NoCgroups`] if no cgroup v2 is mounted, [`Error::Kernel`] if it cannot listen on the
 /// address.
-pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Result<(), Error> {
+pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, log: &dyn Fn(&str)) -> Result<(), Error> {
     // Before anybody can ask: who asks often enough leaves no file for it.
     let mut watch = Watch::new(Hierarchy::find()?.root);
     let mut notify = Notify::default();
@@ -40,18 +40,18 @@ pub fn serve(bpffs: &Path, listen: Option<SocketAddr>, say: &dyn Fn(&str)) -> Re
             what: format!("listening on {address}"),
             reason: e.to_string(),
         })?;
-        say(&format!("metrics at http://{address}/metrics"));
+        log(&format!("metrics at http://{address}/metrics"));
     }
     let kicked = bpffs.to_path_buf();
     std::thread::spawn(move || kick(&kicked));
     let (mut news, mut known, mut programs) = (News::default(), Known::default(), None);
     if watch.is_blind() {
-        say("the kernel has no more watches (fs.inotify.max_user_watches): cgroups that are made \
+        log("the kernel has no more watches (fs.inotify.max_user_watches): cgroups that are made \
              anew are looked for once a second");
     }
     loop {
-        notify.follow(bpffs, say);
-        news.tell(say);
+        notify.follow(bpffs, log);
+        news.print(log);
         let (cgroups, limits) = (watch.wait(PERIOD), known.look(bpffs).1);
         if !cgroups && !limits {
             continue;
@@ -75,7 +75,7 @@ struct Change {
 /// Changes that the log does not have yet: at most one line a second.
 #[derive(Default)]
 struct News {
-    told: Option<Instant>,
+    printed: Option<Instant>,
     again: BTreeSet<String>,
     waiting: BTreeSet<String>,
     failed: Option<String>,
@@ -92,8 +92,8 @@ impl News {
         self.failed = None;
     }
 
-    fn tell(&mut self, say: &dyn Fn(&str)) {
-        if self.told.is_some_and(|at| at.elapsed() < PERIOD) {
+    fn print(&mut self, log: &dyn Fn(&str)) {
+        if self.printed.is_some_and(|at| at.elapsed() < PERIOD) {
             return;
         }
         let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
@@ -107,8 +107,8 @@ impl News {
         }
         parts.extend(self.failed.take().map(|e| format!("limits could not be applied again: {e}")));
         if !parts.is_empty() {
-            self.told = Some(Instant::now());
-            say(&parts.join("; "));
+            self.printed = Some(Instant::now());
+            log(&parts.join("; "));
         }
     }
 }

@@ -238,7 +238,7 @@ fn reading(
         super_segments: seen.super_segments,
         cas_retries: seen.retries,
         kicks: seen.kicks,
-        notifications: seen.told,
+        notifications: seen.notified,
         seconds: seen.last.saturating_sub(seen.first) as f64 / 1e9,
         backlog_us: seen.backlog.to_vec(),
         ..QueueReading::default()
@@ -366,7 +366,7 @@ impl Reading {
             let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
         }
         for q in &self.limits {
-            let said = match q.standing {
+            let note = match q.standing {
                 Standing::Waiting => {
                     "its cgroup is not there: nothing is limited until it is, and the limits are \
                      applied again (serve does it)"
@@ -377,7 +377,7 @@ impl Reading {
                 }
                 _ => continue,
             };
-            let _ = writeln!(out, "{}: {said}", q.name);
+            let _ = writeln!(out, "{}: {note}", q.name);
         }
         for note in self.notes() {
             let _ = writeln!(out, "{note}");

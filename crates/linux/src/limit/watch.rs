@@ -26,7 +26,7 @@ const CREDIT: Duration = Duration::from_secs(10);
 pub(super) struct Watch {
     root: PathBuf,
     /// `None`: the kernel reports nothing.
-    told: Option<OwnedFd>,
+    inotify_fd: Option<OwnedFd>,
     /// When the last examination began; whether it was this call's answer.
     looked: Instant,
     is_looking: bool,
@@ -40,11 +40,11 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(root: PathBuf) -> Watch {
-        let told = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
+        let inotify_fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok();
         let now = Instant::now();
         let mut watch = Watch {
             root,
-            told,
+            inotify_fd,
             looked: now,
             is_looking: false,
             is_pending: false,
@@ -57,22 +57,22 @@ impl Watch {
 
     /// Whether the kernel reports nothing, so that changes are seen late.
     pub(super) fn is_blind(&self) -> bool {
-        self.told.is_none()
+        self.inotify_fd.is_none()
     }
 
     /// Watches every folder that there is; those that are watched already stay so.
     fn add_all(&mut self) {
-        let Some(told) = &self.told else { return };
+        let Some(inotify_fd) = &self.inotify_fd else { return };
         let flags =
             WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE | WatchFlags::ONLYDIR;
         let mut open = vec![self.root.clone()];
         while let Some(folder) = open.pop() {
-            match inotify::add_watch(told, &folder, flags) {
+            match inotify::add_watch(inotify_fd, &folder, flags) {
                 Ok(_) => {}
                 // It went meanwhile.
                 Err(rustix::io::Errno::NOENT) => continue,
                 Err(_) => {
-                    self.told = None;
+                    self.inotify_fd = None;
                     return;
                 }
             }
@@ -107,7 +107,7 @@ impl Watch {
     }
 
     fn has_changed(&mut self, most: Duration) -> bool {
-        let Some(told) = &self.told else {
+        let Some(inotify_fd) = &self.inotify_fd else {
             std::thread::sleep(most);
             return true;
         };
@@ -115,7 +115,7 @@ impl Watch {
         let most = later.map_or(most, |later| most.min(later));
         let timeout =
             Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
-        let mut fds = [PollFd::new(told, PollFlags::IN)];
+        let mut fds = [PollFd::new(inotify_fd, PollFlags::IN)];
         if poll(&mut fds, Some(&timeout)).is_ok_and(|n| n > 0) {
             let (was_made, was_removed) = self.drain();
             if was_removed {
@@ -134,9 +134,9 @@ impl Watch {
     fn drain(&self) -> (bool, bool) {
         const MADE: ReadFlags =
             ReadFlags::CREATE.union(ReadFlags::MOVED_TO).union(ReadFlags::QUEUE_OVERFLOW);
-        let Some(told) = &self.told else { return (false, false) };
+        let Some(inotify_fd) = &self.inotify_fd else { return (false, false) };
         let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut reader = inotify::Reader::new(told, &mut buffer);
+        let mut reader = inotify::Reader::new(inotify_fd, &mut buffer);
         let mut all = ReadFlags::empty();
         while let Ok(event) = reader.next() {
             all |= event.events();
@@ -172,7 +172,7 @@ mod tests {
         assert!(watch.wait(long) && !watch.wait(short));
         watch.looked -= AT_LEAST;
         assert!(watch.wait(short) && !watch.wait(short), "after a while in any case");
-        watch.told = None;
+        watch.inotify_fd = None;
         assert!(watch.wait(short), "and always, where nothing is reported");
         fs::remove_dir_all(&root).unwrap();
     }

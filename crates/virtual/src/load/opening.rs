@@ -34,15 +34,15 @@ impl Load<'_> {
         };
         self.ports.insert((src, from));
         let port = PORT + class;
-        let mut it = Connection::new(opening, from, Remote::default());
-        it.server = Some(End::new(Remote::default(), bytes));
-        let answer = it.answer();
+        let mut connection = Connection::new(opening, from, Remote::default());
+        connection.server = Some(End::new(Remote::default(), bytes));
+        let answer = connection.answer();
         let thinks = self.ledger.recorder.thinks(class, flow + 1) > Time::ZERO;
         let is_exchange = matches!(role, Role::Exchange { .. });
         // A probe sends its questions when they are due.
-        let (send, receive) = if it.is_probe() { (0, 0) } else { (bytes, answer) };
-        it.client.to_send = send;
-        self.connections.insert(flow, it);
+        let (send, receive) = if connection.is_probe() { (0, 0) } else { (bytes, answer) };
+        connection.client.to_send = send;
+        self.connections.insert(flow, connection);
         let awaits = Order::Await {
             connection: flow,
             peer: address(src),
@@ -69,9 +69,9 @@ impl Load<'_> {
 
     /// A probe asks, as it is due.
     pub(super) fn ask(&mut self, number: u32) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        it.asked = self.now;
-        let Opening { src, bytes, .. } = it.opening;
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        connection.asked = self.now;
+        let Opening { src, bytes, .. } = connection.opening;
         let sends =
             Order::Send { connection: number, send: bytes, receive: bytes, is_watched: false };
         self.order(src, &sends);
@@ -79,16 +79,16 @@ impl Load<'_> {
 
     /// A connection makes no further calls.
     pub(super) fn cease(&mut self, number: u32) {
-        if let Some(it) = self.connections.get(&number) {
-            self.order(it.opening.src, &Order::Cease { connection: number });
+        if let Some(connection) = self.connections.get(&number) {
+            self.order(connection.opening.src, &Order::Cease { connection: number });
         }
     }
 
     /// A server has thought, and answers.
     pub(super) fn answer(&mut self, number: u32) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let (dst, send) = (it.opening.dst, it.answer());
-        let Some(server) = &mut it.server else { return };
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let (dst, send) = (connection.opening.dst, connection.answer());
+        let Some(server) = &mut connection.server else { return };
         server.first_sent = Some(self.now);
         server.socket.unacknowledged = send;
         self.order(dst, &Order::Send { connection: number, send, receive: 0, is_watched: true });

@@ -27,20 +27,22 @@ pub(super) struct From<'r> {
 
 impl Load<'_> {
     pub(super) fn on_opened(&mut self, number: u32) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        it.is_open = true;
-        if it.client.to_send > 0 {
-            it.client.first_sent = Some(self.now);
-            it.client.socket.unacknowledged = std::mem::take(&mut it.client.to_send);
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        connection.is_open = true;
+        if connection.client.to_send > 0 {
+            connection.client.first_sent = Some(self.now);
+            connection.client.socket.unacknowledged =
+                std::mem::take(&mut connection.client.to_send);
         }
     }
 
     /// An end has all bytes of a message.
     pub(super) fn on_received(&mut self, from: From<'_>, sink: &mut dyn Sink) {
-        let Some(it) = self.connections.get_mut(&from.connection) else { return };
-        let side = side(it, from.host);
-        let message = if side == Side::Client { it.answer() } else { it.opening.bytes };
-        let Some(end) = it.end_mut(side) else { return };
+        let Some(connection) = self.connections.get_mut(&from.connection) else { return };
+        let side = side(connection, from.host);
+        let message =
+            if side == Side::Client { connection.answer() } else { connection.opening.bytes };
+        let Some(end) = connection.end_mut(side) else { return };
         end.socket.info = TcpInfo::parse(from.info);
         end.socket.whole += message;
         let received = end.socket.whole;
@@ -51,16 +53,17 @@ impl Load<'_> {
     /// Goes on after a complete message. Answers and calls are agents' own.
     fn go_on(&mut self, number: u32, side: Side, sink: &mut dyn Sink) {
         let now = self.now;
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let follows = self.ledger.received(now, it, side, sink);
-        if (matches!(it.opening.role, Role::Exchange { .. }), side) == (true, Side::Server) {
-            it.client.socket.unacknowledged = 0;
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let follows = self.ledger.received(now, connection, side, sink);
+        if (matches!(connection.opening.role, Role::Exchange { .. }), side) == (true, Side::Server)
+        {
+            connection.client.socket.unacknowledged = 0;
         }
         match follows {
             Follows::Delivery => self.settle(number, sink),
             Follows::Answer => {
-                let bytes = it.answer();
-                let Some(server) = &mut it.server else { return };
+                let bytes = connection.answer();
+                let Some(server) = &mut connection.server else { return };
                 server.first_sent = server.first_sent.or(Some(now));
                 server.socket.unacknowledged = bytes;
             }
@@ -74,10 +77,10 @@ impl Load<'_> {
     /// An end's last byte is acknowledged.
     pub(super) fn on_acknowledged(&mut self, from: From<'_>, sink: &mut dyn Sink) {
         let now = self.now;
-        let Some(it) = self.connections.get_mut(&from.connection) else { return };
-        let side = side(it, from.host);
-        let is_sender = it.sender() == Some(side);
-        let Some(end) = it.end_mut(side) else { return };
+        let Some(connection) = self.connections.get_mut(&from.connection) else { return };
+        let side = side(connection, from.host);
+        let is_sender = connection.sender() == Some(side);
+        let Some(end) = connection.end_mut(side) else { return };
         end.socket.info = TcpInfo::parse(from.info);
         end.socket.unacknowledged = 0;
         end.acked = end.acked.or(is_sender.then_some(now));
@@ -86,14 +89,14 @@ impl Load<'_> {
 
     /// Ends a flow that is delivered and acknowledged; a delivered one waits for that.
     pub(super) fn settle(&mut self, number: u32, sink: &mut dyn Sink) {
-        let Some(it) = self.connections.get(&number) else { return };
-        if !it.is_over() {
-            if it.delivered.is_some() {
+        let Some(connection) = self.connections.get(&number) else { return };
+        if !connection.is_over() {
+            if connection.delivered.is_some() {
                 self.set_timer(self.now.saturating_add(SWEEP), Timer::Sweep(number));
             }
             return;
         }
-        let next = self.ledger.end(self.now, it, sink);
+        let next = self.ledger.end(self.now, connection, sink);
         self.forget(number);
         next.into_iter().for_each(|opening| self.begin(opening));
     }
@@ -101,24 +104,24 @@ impl Load<'_> {
     /// A connection is no more, and its flow stays unfinished. One whose port a program of its host
     /// has takes the next port.
     pub(super) fn on_failed(&mut self, host: u32, number: u32, errno: u32) {
-        let Some(it) = self.connections.get(&number) else { return };
+        let Some(connection) = self.connections.get(&number) else { return };
         let error = Error::from_raw_os_error(errno as i32);
-        let opening = it.opening;
-        if error.kind() == ErrorKind::AddrInUse && host == opening.src && !it.is_open {
+        let opening = connection.opening;
+        if error.kind() == ErrorKind::AddrInUse && host == opening.src && !connection.is_open {
             self.connections.remove(&number);
             self.order(opening.dst, &Order::Close { connection: number });
             return self.open(opening);
         }
-        self.ledger.fail(it, &error);
+        self.ledger.fail(connection, &error);
         self.forget(number);
     }
 
     /// Has both ends forget a connection, and counts what they have counted.
     fn forget(&mut self, number: u32) {
-        let Some(it) = self.connections.remove(&number) else { return };
-        let Opening { src, dst, .. } = it.opening;
-        self.ports.remove(&(src, it.port));
-        it.ends().for_each(|end| self.ledger.close(&end.socket.info));
+        let Some(connection) = self.connections.remove(&number) else { return };
+        let Opening { src, dst, .. } = connection.opening;
+        self.ports.remove(&(src, connection.port));
+        connection.ends().for_each(|end| self.ledger.close(&end.socket.info));
         for host in [src, dst] {
             self.order(host, &Order::Close { connection: number });
         }

@@ -64,8 +64,8 @@ impl Load<'_> {
         let open = records::under_way(capture, self.connections.values());
         let chosen = chosen.choose(|_| open.keys().copied().collect());
         let mut asked: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (it, side) in chosen.iter().filter_map(|flow| open.get(flow)) {
-            asked.entry(it.pair(*side).0).or_default().push(it.opening.flow);
+        for (connection, side) in chosen.iter().filter_map(|flow| open.get(flow)) {
+            asked.entry(connection.pair(*side).0).or_default().push(connection.opening.flow);
         }
         if !asked.is_empty() {
             self.rows.0.insert(at, (asked.len() as u32, BTreeMap::new()));
@@ -81,26 +81,27 @@ impl Load<'_> {
 
     /// Looks whether a flow that was delivered a while ago is acknowledged.
     pub(super) fn sweep(&mut self, number: u32) {
-        let Some(it) = self.connections.get(&number) else { return };
-        let Some(side) = it.sender() else { return };
-        self.sample(it.pair(side).0, Sampling::Sweep, vec![number]);
+        let Some(connection) = self.connections.get(&number) else { return };
+        let Some(side) = connection.sender() else { return };
+        self.sample(connection.pair(side).0, Sampling::Sweep, vec![number]);
     }
 
     /// A side of a connection has received so many bytes by `at`.
     pub(super) fn count(&mut self, at: Time, number: u32, side: Side, received: u64) {
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let Some(end) = it.end_mut(side) else { return };
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let Some(end) = connection.end_mut(side) else { return };
         let new = received.saturating_sub(end.socket.counted);
         end.socket.counted += new;
-        self.ledger.read(at, it, side, new);
+        self.ledger.read(at, connection, side, new);
     }
 
     pub(super) fn on_sampled(&mut self, host: u32, sampled: &Sampled, sink: &mut dyn Sink) {
         let Some(sampling) = self.samples[host as usize].front().copied() else { return };
         let Sampled { connection: number, side, received, unsent, info } = *sampled;
-        let Some(it) = self.connections.get_mut(&number) else { return };
-        let is_late = it.delivered.is_some() && it.sender() == Some(side) && unsent == 0;
-        let Some(end) = it.end_mut(side) else { return };
+        let Some(connection) = self.connections.get_mut(&number) else { return };
+        let is_late =
+            connection.delivered.is_some() && connection.sender() == Some(side) && unsent == 0;
+        let Some(end) = connection.end_mut(side) else { return };
         (end.socket.info, end.socket.unacknowledged) = (info, unsent);
         match sampling {
             Sampling::Read(at) | Sampling::End(at) => {
@@ -108,8 +109,8 @@ impl Load<'_> {
             }
             Sampling::Connections(at, _) => {
                 let Some(capture) = &self.plan.capture.connections else { return };
-                if let Some(flow) = records::sampled_flow(capture, it, side)
-                    && let Some(row) = records::sample(at, flow, it, side)
+                if let Some(flow) = records::sampled_flow(capture, connection, side)
+                    && let Some(row) = records::sample(at, flow, connection, side)
                     && let Some((_, rows)) = self.rows.0.get_mut(&at)
                 {
                     rows.insert(flow, row);

@@ -7,7 +7,7 @@ use super::*;
 impl Engine<'_> {
     /// An end has all bytes of a message.
     pub(super) fn received(&mut self, now: Time, key: Key, side: Side) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
         let bytes = connection.opening.bytes;
         match self.ledger.received(now, connection, side, self.sink) {
             Follows::Delivery => {}
@@ -20,7 +20,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn answer(&mut self, key: Key) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
         let opening = connection.opening;
         let bytes = connection.answer();
         connection.client.to_receive += bytes;
@@ -36,7 +36,7 @@ impl Engine<'_> {
     /// A probe asks, as it is due.
     pub(super) fn ask(&mut self, key: Key) {
         let now = self.clock.now();
-        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
         connection.asked = now;
         let bytes = connection.opening.bytes;
         self.write(key, Side::Client, bytes);

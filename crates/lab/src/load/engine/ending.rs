@@ -10,7 +10,7 @@ use std::io;
 impl Engine<'_> {
     /// A flow is delivered and acknowledged.
     pub(super) fn end(&mut self, key: Key) {
-        let Some(connection) = self.connections.get(key) else { return };
+        let Some(connection) = self.connections.get(&key) else { return };
         let next = self.ledger.end(self.clock.now(), connection, self.sink);
         self.drop_connection(key);
         next.into_iter().for_each(|opening| self.begin(opening));
@@ -18,14 +18,14 @@ impl Engine<'_> {
 
     /// A connection is no more. Its flow stays unfinished.
     pub(super) fn fail(&mut self, key: Key, error: &io::Error) {
-        let Some(connection) = self.connections.get(key) else { return };
+        let Some(connection) = self.connections.get(&key) else { return };
         self.ledger.fail(connection, error);
         self.drop_connection(key);
     }
 
     /// Closes a connection, and counts what its sockets have counted.
     pub(super) fn drop_connection(&mut self, key: Key) {
-        let Some(connection) = self.connections.remove(key) else { return };
+        let Some(connection) = self.connections.remove(&key) else { return };
         let Opening { src, dst, .. } = connection.opening;
         let address = self.settings.places[src as usize].address;
         self.peers.remove(&(address, connection.port, dst));
@@ -39,9 +39,9 @@ impl Engine<'_> {
     /// The run is over: hands over the records of what is not, and returns the counts.
     pub(super) fn conclude(mut self) -> Counts {
         let end = self.clock.now().min(self.plan.horizon);
-        let open: Vec<Key> = self.connections.iter().map(|(key, _)| key).collect();
+        let open: Vec<Key> = self.connections.keys().copied().collect();
         for key in open {
-            if let Some(connection) = self.connections.get(key) {
+            if let Some(connection) = self.connections.get(&key) {
                 self.ledger.leave(end, connection);
             }
             self.drop_connection(key);

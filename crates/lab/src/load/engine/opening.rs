@@ -45,11 +45,12 @@ impl Engine<'_> {
             Some(ready) => ready,
             None => self.bound(opening.flow, src, opening.class)?,
         };
-        let key = self.connections.insert(Connection::new(opening, own, client));
+        let key = opening.flow;
+        self.connections.insert(key, Connection::new(opening, own, client));
         self.ports.insert((src, own));
         self.peers.insert((address, own, dst), key);
         let to = SocketAddrV4::new(places[dst as usize].address, self.port(opening.class));
-        let Some(connection) = self.connections.get(key) else { return Ok(key) };
+        let Some(connection) = self.connections.get(&key) else { return Ok(key) };
         let socket = &connection.client.socket;
         let begun = socket::begin_connecting(socket, to)
             .and_then(|()| watch(&self.epoll, socket, Token::End(key, Side::Client)));
@@ -101,7 +102,7 @@ impl Engine<'_> {
 
     /// Lets an end send so many bytes more; an end that is not connected sends them when it is.
     pub(super) fn write(&mut self, key: Key, side: Side, bytes: u64) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
         let is_open = connection.is_open || side == Side::Server;
         let Some(end) = connection.end_mut(side) else { return };
         if bytes > u64::from(UNSENT_MAX) {

@@ -20,7 +20,7 @@ impl Engine<'_> {
         let Engine { plan, connections, chosen: Some(chosen), .. } = self else { return };
         let Some(capture) = &plan.capture.connections else { return };
         let now = self.clock.now();
-        let open = under_way(capture, connections.iter().map(|(_, connection)| connection));
+        let open = under_way(capture, connections.values());
         let chosen = chosen.choose(|_| open.keys().copied().collect());
         let rows = chosen.iter().filter_map(|flow| {
             let (connection, side) = open.get(flow)?;

@@ -16,7 +16,7 @@ impl Engine<'_> {
             Token::Listener(number) => return self.accept_all(number),
             Token::End(key, side) => (key, side),
         };
-        if self.connections.get(key).is_none() {
+        if !self.connections.contains_key(&key) {
             return;
         }
         if flags.intersects(EventFlags::ERR | EventFlags::HUP)
@@ -26,7 +26,7 @@ impl Engine<'_> {
         }
         if side == Side::Client
             && flags.contains(EventFlags::OUT)
-            && let Some(connection) = self.connections.get_mut(key)
+            && let Some(connection) = self.connections.get_mut(&key)
         {
             connection.is_open = true;
         }
@@ -42,7 +42,7 @@ impl Engine<'_> {
     /// Reads the time stamp of an acknowledgement, or the connection's error.
     fn take_error(&mut self, key: Key, side: Side, flags: EventFlags) -> io::Result<()> {
         let clock = self.clock;
-        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(&key) else { return Ok(()) };
         let is_stamped = connection.sender() == Some(side);
         let Some(end) = connection.end_mut(side) else { return Ok(()) };
         // First, since taking an ICMP error off the queue clears the socket's.
@@ -87,11 +87,11 @@ impl Engine<'_> {
     }
 
     fn accept(&mut self, key: Key, socket: OwnedFd) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
         connection.server = Some(End::new(socket, connection.opening.bytes));
         // A short flow may be there already, and then nobody needs its events.
         self.receive(key, Side::Server);
-        let Some(connection) = self.connections.get(key) else { return };
+        let Some(connection) = self.connections.get(&key) else { return };
         if connection.delivered.is_some() {
             return self.settle(key);
         }
@@ -112,7 +112,7 @@ impl Engine<'_> {
 
     /// Returns whether a message has become complete.
     fn take_received(&mut self, key: Key, side: Side) -> io::Result<bool> {
-        let Some(connection) = self.connections.get_mut(key) else { return Ok(false) };
+        let Some(connection) = self.connections.get_mut(&key) else { return Ok(false) };
         let Some(end) = connection.end_mut(side) else { return Ok(false) };
         let (mut taken, was_awaited) = (0, end.to_receive > 0);
         loop {
@@ -147,7 +147,7 @@ impl Engine<'_> {
     }
 
     fn hand_over(&mut self, key: Key, side: Side) -> io::Result<()> {
-        let Some(connection) = self.connections.get_mut(key) else { return Ok(()) };
+        let Some(connection) = self.connections.get_mut(&key) else { return Ok(()) };
         let is_stamped = connection.sender() == Some(side);
         let Some(end) = connection.end_mut(side) else { return Ok(()) };
         while end.to_send > 0 {
@@ -168,7 +168,7 @@ impl Engine<'_> {
 
     /// Ends a connection whose flow is delivered and acknowledged.
     pub(super) fn settle(&mut self, key: Key) {
-        if self.connections.get(key).is_some_and(Connection::is_over) {
+        if self.connections.get(&key).is_some_and(Connection::is_over) {
             self.end(key);
         }
     }
@@ -193,11 +193,11 @@ impl Engine<'_> {
             .connections
             .iter()
             .filter(|(_, connection)| is_unstamped(connection))
-            .map(|(key, _)| key)
+            .map(|(key, _)| *key)
             .collect();
         for key in found {
             self.ledger.counts.unstamped += 1;
-            if let Some(connection) = self.connections.get_mut(key)
+            if let Some(connection) = self.connections.get_mut(&key)
                 && let Some(side) = connection.sender()
                 && let Some(end) = connection.end_mut(side)
             {
