@@ -20,7 +20,7 @@ impl Chosen {
     /// that they need; experiments with the claims that they decide. All without `--only`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if a word of `only` names no experiment, claim or group of claims of the
+    /// [`Error::Usage`] if an element of `only` names no experiment, claim or group of claims of the
     /// paper; it suggests the nearest name.
     pub fn of(paper: &Paper, only: &[String]) -> Result<Chosen, Error> {
         let names = || paper.experiments.iter().map(|experiment| &experiment.name);

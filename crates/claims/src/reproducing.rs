@@ -28,7 +28,7 @@ pub trait Runner {
     /// The manifest of what this program runs of a scenario.
     fn manifest(&self, scenario: &str) -> Manifest;
 
-    fn tell(&self, line: &str);
+    fn print(&self, line: &str);
 
     /// Runs the runs of `design` that are not finished in `folder`. Returns the failed runs: number
     /// and reason.
@@ -89,7 +89,7 @@ impl Reproducing {
             Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
         let (mut all_found, mut stopped) = (Vec::new(), None);
         let prepared = self.prepare(false)?;
-        runner.tell(&format!("{}: {}", self.paper.name, self.counts(&prepared)));
+        runner.print(&format!("{}: {}", self.paper.name, self.counts(&prepared)));
         for (experiment, prepared) in prepared {
             let (found, failures, note) = match prepared {
                 Ok(prepared) => {
@@ -250,11 +250,11 @@ impl Reproducing {
     fn run_one(&self, prepared: &Prepared<'_>, runner: &dyn Runner) -> Result<Sweep, Error> {
         let (experiment, out) = (prepared.of, self.folder_of(prepared.of));
         for warning in &prepared.design.warnings {
-            runner.tell(&format!("warning: {}: {warning}", experiment.name));
+            runner.print(&format!("warning: {}: {warning}", experiment.name));
         }
         let design = prepared.design.grown(&out);
         if let Err(why) = experiment.enough(design.sweep.seeds.len(), self.effort) {
-            runner.tell(&format!("warning: {why}: its claims will not be decided"));
+            runner.print(&format!("warning: {why}: its claims will not be decided"));
         }
         self.check_losses(&design.sweep, &out)?;
         // By force, since the plan may have grown; what would be lost by it has just been checked.

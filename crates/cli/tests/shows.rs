@@ -203,7 +203,7 @@ fn columns_follow_the_traffic_unless_they_are_named() {
     }
     let times = ["mean", "p50", "p90", "p95", "p99", "p999", "max", "completed"];
     let mut names: Vec<String> =
-        millpond_scenario::NETWORK.iter().map(|name| name.to_string()).collect();
+        millpond_core::numbers::network().map(|number| number.name.to_string()).collect();
     for (of, stats) in [
         ("all.fct", &times[..]),
         ("queries.qct", &times[..]),

@@ -17,6 +17,7 @@ pub mod host;
 pub mod importance;
 pub mod jitter;
 pub mod limit;
+pub mod numbers;
 pub mod outages;
 pub mod overlay;
 pub mod packet;

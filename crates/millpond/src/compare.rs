@@ -206,14 +206,14 @@ impl Comparison {
             |arm: &Arm| self.several || arm.seeds.is_empty() || arm.seeds.contains(&seed);
         let is_in = |arm: &&Arm| self.place(Path::new(""), arm, seed) == *place;
         let arm = self.arms.iter().chain(&self.others).find(is_in);
-        arm.is_some_and(|arm| has_seed(arm) && self.made((arm, seed), manifest, options))
+        arm.is_some_and(|arm| has_seed(arm) && self.made(arm, manifest, options))
     }
 
     /// Whether a finished run is what this program would make again.
-    fn made(&self, (arm, seed): (&Arm, u64), manifest: &Manifest, options: &Options<'_>) -> bool {
+    fn made(&self, arm: &Arm, manifest: &Manifest, options: &Options<'_>) -> bool {
         let same_program = manifest.version == VERSION && manifest.revision == REVISION;
         same_program
-            && self.prepared(arm, seed, options).is_ok_and(|plan| {
+            && self.prepared(arm, manifest.seed, options).is_ok_and(|plan| {
                 without_shows(plan.resolved()) == without_shows(&manifest.scenario)
             })
     }

@@ -114,7 +114,7 @@ impl Runner for Command<'_> {
         revision::manifest(scenario)
     }
 
-    fn tell(&self, line: &str) {
+    fn print(&self, line: &str) {
         self.options.control.note(line);
     }
 

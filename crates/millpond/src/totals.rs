@@ -288,15 +288,15 @@ fn not_started(plan: &Plan, outcome: &Outcome) -> Option<String> {
         Some(id) => format!("{flow} {id:?}"),
         None => flow.to_string(),
     };
-    let told = |flows: &[u32], why: &str| {
+    let counted = |flows: &[u32], why: &str| {
         let names: Vec<String> = flows.iter().take(NAMED).map(name).collect();
         let more = if flows.len() > NAMED { ", …" } else { "" };
         (!flows.is_empty())
             .then(|| format!("{} {why} (flow {}{more})", flows.len(), names.join(", ")))
     };
     let not = &outcome.not_started;
-    let waiting = told(&not.waiting, "wait for flows that were not delivered");
-    let late = told(&not.late, "would have started at their stop, at the end, or later");
+    let waiting = counted(&not.waiting, "wait for flows that were not delivered");
+    let late = counted(&not.late, "would have started at their stop, at the end, or later");
     let parts: Vec<String> = waiting.into_iter().chain(late).collect();
     (!parts.is_empty()).then(|| {
         format!("{} flows never started: {}", not.waiting.len() + not.late.len(), parts.join("; "))

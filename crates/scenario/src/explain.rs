@@ -315,8 +315,8 @@ mod tests {
     use super::*;
     use crate::Scenario;
     use crate::error::Report;
-    use crate::shows;
     use crate::tree::{Datum, Node, Table, parse};
+    use millpond_core::numbers::{metrics, network};
     use std::path::Path;
 
     fn has(name: &str, what: &[&str]) {
@@ -442,12 +442,12 @@ mod tests {
             let page = text.rsplit_once('(').unwrap().1.trim_end().trim_end_matches(')');
             assert!(pages.join(page).exists(), "{name}: {page}");
         }
-        for (metric, stats) in shows::METRICS {
-            for stat in stats {
-                has(&format!("web.{metric}.{stat}"), &["docs/"]);
+        for metric in metrics() {
+            for stat in metric.statistics {
+                has(&format!("web.{}.{stat}", metric.name), &["docs/"]);
             }
         }
-        assert!(shows::NETWORK.iter().all(|name| explain(name).is_ok()));
+        assert!(network().all(|number| explain(number.name).is_ok()));
         has("collective.fct.p50", &["flow completion time"]);
         assert!(explain("fct_uss").unwrap_err().contains("fct_us"));
         assert!(explain("web.fct").is_err() && explain("mice.fctt.p99").is_err());

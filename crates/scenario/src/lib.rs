@@ -67,7 +67,6 @@ pub use read::document;
 pub use scenario::Scenario;
 pub use settings::capture::{CaptureParams, FlowSet};
 pub use settings::failure::FailureParams;
-pub use shows::NETWORK;
 pub use sizes::SizeBins;
 pub use slowed::slowed;
 pub use toml_text::built_in;

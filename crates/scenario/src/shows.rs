@@ -10,82 +10,58 @@ use crate::error::{Problem, Report, nearest};
 use crate::settings::Settings;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::traffic::TrafficParams;
-
-pub const NETWORK: [&str; 11] = [
-    "flows.completed",
-    "flows.goodput",
-    "packets.dropped",
-    "packets.marked",
-    "packets.deflected",
-    "packets.retransmitted",
-    "packets.out-of-order",
-    "timeouts",
-    "pause-frames",
-    "overlay-pauses",
-    "fairness",
-];
-/// Statistics of completion times; of queries as well.
-const TIMES: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p999", "max", "completed"];
-const RATIOS: &[&str] = &["p50", "p90", "p95", "p99", "p999", "max"];
-const LATENCIES: &[&str] = &["mean", "p50", "p90", "p95", "p99", "p999", "max", "count"];
-const ROUND_TRIPS: &[&str] = &["p50", "p90", "p95", "p99", "p999", "count"];
-
-const COLLECTIVES: &[&str] = &["mean", "p50", "p90", "p99", "max"];
-
-type Metric = (&'static str, &'static [&'static str]);
-const FCT: Metric = ("fct", TIMES);
-const SLOWDOWN: Metric = ("slowdown", RATIOS);
-const QCT: Metric = ("qct", TIMES);
-const LATENCY: Metric = ("latency", LATENCIES);
-const COLLECTIVE: Metric = ("collective", COLLECTIVES);
-const ITERATION: Metric = ("iteration", COLLECTIVES);
-const EXPOSED: Metric = ("exposed", COLLECTIVES);
-const BUSBW: Metric = ("busbw", &["mean"]);
-const RATIO: Metric = ("ratio", &["mean"]);
-const RTT: Metric = ("rtt", ROUND_TRIPS);
-pub(crate) const METRICS: [Metric; 10] =
-    [FCT, SLOWDOWN, QCT, LATENCY, COLLECTIVE, ITERATION, EXPOSED, BUSBW, RATIO, RTT];
+use millpond_core::numbers::{Number, metrics, network};
 
 /// Whether some class can have a metric of that name.
 pub(crate) fn is_metric(name: &str) -> bool {
-    METRICS.iter().any(|(own, _)| *own == name)
+    metrics().any(|metric| metric.name == name)
 }
+
+fn named(metric: &str) -> Option<Number> {
+    metrics().find(|own| own.name == metric)
+}
+
+/// The names of a class's metrics.
+type Metrics = &'static [&'static str];
+
+const OF_FLOWS: Metrics = &["fct", "slowdown"];
+const OF_QUERIES: Metrics = &["fct", "slowdown", "qct"];
 
 /// Everything that a scenario can show.
 struct Known<'a> {
-    classes: Vec<(&'a str, Vec<Metric>)>,
+    classes: Vec<(&'a str, Metrics)>,
 }
 
 impl<'a> Known<'a> {
     /// `classes` are those of the traffic: the traffics in their order, then those of lists of
     /// flows.
     fn of(s: &'a Settings, classes: &'a [String], applications: &'a [String]) -> Known<'a> {
-        let mut known = vec![
-            ("all", vec![FCT, SLOWDOWN, QCT, RTT]),
-            ("mice", vec![FCT, SLOWDOWN]),
-            ("elephants", vec![FCT, SLOWDOWN]),
+        let mut known: Vec<(&str, Metrics)> = vec![
+            ("all", &["fct", "slowdown", "qct", "rtt"]),
+            ("mice", OF_FLOWS),
+            ("elephants", OF_FLOWS),
         ];
         for (at, class) in classes.iter().enumerate() {
-            let metrics = match s.traffic.get(at).map(|traffic| &traffic.kind) {
-                Some(TrafficParams::Incast(_)) => vec![FCT, SLOWDOWN, QCT],
-                Some(TrafficParams::Rpc(_)) => vec![FCT, SLOWDOWN, LATENCY],
-                Some(TrafficParams::Probe(_)) => vec![RTT],
+            let metrics: Metrics = match s.traffic.get(at).map(|traffic| &traffic.kind) {
+                Some(TrafficParams::Incast(_)) => OF_QUERIES,
+                Some(TrafficParams::Rpc(_)) => &["fct", "slowdown", "latency"],
+                Some(TrafficParams::Probe(_)) => &["rtt"],
                 Some(kind) if kind.is_job() => {
-                    vec![FCT, SLOWDOWN, COLLECTIVE, ITERATION, EXPOSED, BUSBW, RATIO]
+                    &["fct", "slowdown", "collective", "iteration", "exposed", "busbw", "ratio"]
                 }
-                _ => vec![FCT, SLOWDOWN],
+                _ => OF_FLOWS,
             };
             known.push((class, metrics));
         }
         let is_class = |name: &&String| classes.iter().any(|class| class == *name);
         let others = applications.iter().filter(|name| !is_class(name));
-        known.extend(others.map(|name| (name.as_str(), vec![FCT, SLOWDOWN, QCT])));
+        known.extend(others.map(|name| (name.as_str(), OF_QUERIES)));
         Known { classes: known }
     }
 
     /// The fault of a name, and how to repair it.
     fn check(&self, name: &str) -> Option<(Problem, String)> {
-        if NETWORK.contains(&name) {
+        if network().any(|number| number.name == name) {
             return None;
         }
         let unknown =
@@ -100,25 +76,30 @@ impl<'a> Known<'a> {
             let help = self.near(name, "write one of the classes ");
             return Some((unknown("class to show", class), help));
         };
-        let Some((_, stats)) = metrics.iter().find(|(own, _)| *own == metric) else {
-            let all: Vec<&str> = metrics.iter().map(|(own, _)| *own).collect();
-            let help = format!("class {class:?} has {}{}", all.join(", "), self.did_you_mean(name));
+        let Some(metric) = metrics.iter().find_map(|own| named(own).filter(|_| *own == metric))
+        else {
+            let help =
+                format!("class {class:?} has {}{}", metrics.join(", "), self.did_you_mean(name));
             return Some((unknown("metric to show", metric), help));
         };
-        let help =
-            || format!("{class}.{metric} has {}{}", stats.join(", "), self.did_you_mean(name));
+        let stats = metric.statistics;
+        let help = || {
+            let (metric, all) = (metric.name, stats.join(", "));
+            format!("{class}.{metric} has {all}{}", self.did_you_mean(name))
+        };
         (!stats.contains(&stat)).then(|| (unknown("statistic to show", stat), help()))
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
-        let of = |(class, metrics): &(&str, Vec<Metric>)| -> Vec<String> {
-            let stats = metrics
-                .iter()
-                .flat_map(|(metric, stats)| stats.iter().map(move |stat| (metric, stat)));
-            stats.map(|(metric, stat)| format!("{class}.{metric}.{stat}")).collect()
+        let of = |(class, metrics): &(&str, Metrics)| -> Vec<String> {
+            let own = metrics.iter().filter_map(|metric| named(metric));
+            let stats = own.flat_map(|Number { name, statistics, .. }| {
+                statistics.into_iter().map(move |stat| format!("{class}.{name}.{stat}"))
+            });
+            stats.collect()
         };
-        let all: Vec<String> =
-            self.classes.iter().flat_map(of).chain(NETWORK.map(String::from)).collect();
+        let network = network().map(|number| number.name.to_string());
+        let all: Vec<String> = self.classes.iter().flat_map(of).chain(network).collect();
         nearest(name, all.iter().map(String::as_str)).map(String::from)
     }
 
@@ -130,7 +111,7 @@ impl<'a> Known<'a> {
     fn near(&self, name: &str, otherwise: &str) -> String {
         let names: Vec<&str> = match otherwise.contains("classes") {
             true => self.classes.iter().map(|(class, _)| *class).collect(),
-            false => NETWORK.to_vec(),
+            false => network().map(|number| number.name).collect(),
         };
         self.nearest(name).map_or_else(
             || format!("{otherwise}{}", names.join(", ")),

@@ -84,13 +84,13 @@ pub(crate) fn check_target(out: &Path, owner: &Owner, force: bool) -> Result<()>
     if foreign.is_empty() {
         Ok(())
     } else {
-        Err(Error::ForeignFiles(out.to_path_buf(), told(&foreign)))
+        Err(Error::ForeignFiles(out.to_path_buf(), listed(&foreign)))
     }
 }
 
 /// The error that `out` has something else in it, and what.
 pub fn not_a_result(out: &Path) -> Error {
-    Error::NotAResult(out.to_path_buf(), told(&others(out, &[]).unwrap_or_default()))
+    Error::NotAResult(out.to_path_buf(), listed(&others(out, &[]).unwrap_or_default()))
 }
 
 /// Whether the process works within `out`: the ground under one's feet is not taken away even by
@@ -139,7 +139,7 @@ fn others(out: &Path, own: &[String]) -> Result<Vec<String>> {
 }
 
 /// `a, b, c and 4 more`.
-fn told(names: &[String]) -> String {
+fn listed(names: &[String]) -> String {
     let first = names[..names.len().min(NAMED)].join(", ");
     match names.len().saturating_sub(NAMED) {
         0 => first,
@@ -186,6 +186,6 @@ mod tests {
         }
         check_target(&dir, &owner, false).unwrap();
         let many: Vec<String> = ["a", "b", "c", "d", "e"].map(String::from).to_vec();
-        assert_eq!(told(&many), "a, b, c and 2 more");
+        assert_eq!(listed(&many), "a, b, c and 2 more");
     }
 }

@@ -33,7 +33,7 @@ words! {
 
 impl ClaimKind {
     /// The note in a claim's row on its kind; nothing where it is the paper's.
-    pub(crate) fn told(self) -> Option<&'static str> {
+    pub(crate) fn note(self) -> Option<&'static str> {
         (self != ClaimKind::Published).then(|| self.name())
     }
 }

@@ -1,6 +1,6 @@
 //! Enums that are words in files.
 
-/// Declares an enum with the word of each variant, which serde reads and writes.
+/// Declares an enum with the name of each variant, which serde reads and writes.
 macro_rules! words {
     (
         $(#[$about:meta])*

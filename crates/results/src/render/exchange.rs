@@ -5,7 +5,7 @@
 
 use crate::model::{Claim, Noise, Tree, VariantResult, Verdict, clean};
 use crate::render::claims::{accepted, measured, value};
-use crate::render::format::{change, percent};
+use crate::render::format::{self, change, percent};
 use crate::render::markup::escape;
 use crate::statistics::censoring::{difference_of, shown};
 use crate::statistics::shows::{Column, columns};
@@ -144,7 +144,7 @@ pub fn judged_markdown(judged: &[Judged]) -> String {
 /// The baseline's number and the variant's; a bound has its sign.
 fn judged_numbers(judged: &Judged) -> [String; 2] {
     let text = |value: Option<f64>, at_least: bool| {
-        format!("{}{}", if at_least { "\u{2265}" } else { "" }, judged.form.text(value))
+        format!("{}{}", if at_least { "\u{2265}" } else { "" }, format::of(judged.form, value))
     };
     let [before, now] = judged.at_least;
     [text(judged.before, before), text(judged.now, now)]
@@ -201,14 +201,13 @@ fn columns_of(results: &[VariantResult]) -> Vec<Column> {
 }
 
 fn number(result: &VariantResult, column: &Column) -> String {
-    shown(&result.statistics, &column.at()).text(|number| column.form.text(number))
+    shown(&result.statistics, &column.path).text(|number| format::of(column.form, number))
 }
 
 /// The change from the first variant; `None` for that one itself and where both have no number.
 fn difference(first: &VariantResult, own: &VariantResult, column: &Column) -> Option<String> {
     let differences = own.differences.as_ref()?;
-    let path = column.at();
-    let of = difference_of(&first.statistics, &own.statistics, differences, &path)?;
+    let of = difference_of(&first.statistics, &own.statistics, differences, &column.path)?;
     let relative = if of.mean? == 0.0 { "0%".into() } else { change(of.relative) };
     Some(match of.noise {
         Noise::Beyond | Noise::Identical => relative,

@@ -98,24 +98,17 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-impl Form {
-    /// Whether tables show the interval beside the number.
-    pub fn has_spread(self) -> bool {
-        matches!(self, Form::Time | Form::Ratio | Form::Rate)
-    }
-
-    pub fn text(self, value: Option<f64>) -> String {
-        match self {
-            Form::Time => time(value),
-            Form::Ratio => ratio(value),
-            Form::Percent => percent(value),
-            Form::Rate => value.map_or(NONE.into(), |rate| format!("{}G", digits(rate))),
-            Form::Count => count(value),
-        }
+pub(crate) fn of(form: Form, value: Option<f64>) -> String {
+    match form {
+        Form::Time => time(value),
+        Form::Ratio => ratio(value),
+        Form::Percent => percent(value),
+        Form::Rate => value.map_or(NONE.into(), |rate| format!("{}G", digits(rate))),
+        Form::Count => count(value),
     }
 }
 
-impl Shown<'_> {
+impl Shown {
     /// As text: a bound has its sign.
     pub fn text(&self, form: impl Fn(Option<f64>) -> String) -> String {
         let sign = if self.at_least { "\u{2265}" } else { "" };

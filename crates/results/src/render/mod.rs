@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing below this module renders.
 
+pub(crate) mod best;
 pub(crate) mod claims;
 pub(crate) mod document;
 pub(crate) mod draw;

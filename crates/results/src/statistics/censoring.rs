@@ -100,32 +100,34 @@ fn flows_of(class: &str) -> String {
 
 /// A number as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Shown<'p> {
+pub(crate) struct Shown {
     pub estimate: Estimate,
     /// Whether it is a lower bound.
     pub at_least: bool,
     /// Where it is in the statistics.
-    pub path: Vec<&'p str>,
+    pub path: Vec<String>,
 }
 
 /// The number that is shown in the place of that at a path such as `["fct_us", "mice", "p99"]`.
-pub(crate) fn shown<'p>(statistics: &Tree<Estimate>, path: &[&'p str]) -> Shown<'p> {
-    let is_bound = path.split_last().is_some_and(|(key, class)| {
+pub(crate) fn shown(statistics: &Tree<Estimate>, path: &[impl AsRef<str>]) -> Shown {
+    let mut path: Vec<String> = path.iter().map(|part| part.as_ref().to_string()).collect();
+    let at_least = path.split_last().is_some_and(|(key, class)| {
         statistics.at(class).is_some_and(|class| could_move(class, key))
     });
-    let path = if is_bound { bound(path) } else { path.to_vec() };
-    Shown {
-        estimate: statistics.leaf(&path).copied().unwrap_or_default(),
-        at_least: is_bound,
-        path,
+    if at_least && let Some(key) = path.pop() {
+        match key.as_str() {
+            "mean" => path.push("mean_restricted".into()),
+            _ => path.extend(["at_least".into(), key]),
+        }
     }
+    Shown { estimate: statistics.leaf(&path).copied().unwrap_or_default(), at_least, path }
 }
 
 /// The difference that is shown between two variants: of bounds where either has one.
 pub(crate) fn difference(
     first: &VariantResult,
     own: &VariantResult,
-    path: &[&str],
+    path: &[impl AsRef<str>],
 ) -> Option<Difference> {
     difference_of(&first.statistics, &own.statistics, own.differences.as_ref()?, path)
 }
@@ -135,23 +137,26 @@ pub(crate) fn difference_of(
     first: &Tree<Estimate>,
     own: &Tree<Estimate>,
     differences: &Tree<Difference>,
-    path: &[&str],
+    path: &[impl AsRef<str>],
 ) -> Option<Difference> {
     let bounds =
         [first, own].map(|statistics| shown(statistics, path)).into_iter().find(|s| s.at_least);
-    let found = *differences.leaf(bounds.as_ref().map_or(path, |bound| &bound.path))?;
+    let found = match &bounds {
+        Some(bound) => differences.leaf(&bound.path),
+        None => differences.leaf(path),
+    };
+    let found = *found?;
     let Some((key, class)) = path.split_last() else { return Some(found) };
-    let noise = told(found.noise, key, first.at(class), own.at(class), found.mean);
+    let noise = noise_of(found.noise, key.as_ref(), [first.at(class), own.at(class)], found.mean);
     Some(Difference { noise, ..found })
 }
 
 /// The verdict on the difference of a class's number between two variants, if `noise` is that of
 /// the seeds. The number that is less must be known: what is open could raise a bound.
-pub(crate) fn told(
+pub(crate) fn noise_of(
     noise: Noise,
     key: &str,
-    first: Option<&Tree<Estimate>>,
-    own: Option<&Tree<Estimate>>,
+    [first, own]: [Option<&Tree<Estimate>>; 2],
     difference: Option<f64>,
 ) -> Noise {
     let is_bound =
@@ -162,15 +167,6 @@ pub(crate) fn told(
         _ => is_bound(first) || is_bound(own),
     };
     if less { Noise::Open } else { noise }
-}
-
-/// The path of a number's lower bound.
-fn bound<'p>(path: &[&'p str]) -> Vec<&'p str> {
-    let Some((key, class)) = path.split_last() else { return Vec::new() };
-    match *key {
-        "mean" => [class, &["mean_restricted"]].concat(),
-        _ => [class, &["at_least", key]].concat(),
-    }
 }
 
 /// Whether what is open could move a number of a class.

@@ -39,10 +39,9 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
         let statistics = estimates(&trees, &mut resampler);
         let differences = match results.first() {
             Some(result) => {
-                let [first, own] = [&first, &own].map(|runs| by_seed(runs));
                 let (first, own) =
-                    ((first.as_slice(), &result.statistics), (own.as_slice(), &statistics));
-                Some(paired_differences(first, own, &mut resampler))
+                    (Side::of(&first, &result.statistics), Side::of(&own, &statistics));
+                Some(paired_differences(&first, &own, &mut resampler))
             }
             None => None,
         };
@@ -60,23 +59,30 @@ pub fn compare(variants: &[(String, Vec<Summary>)]) -> Result<Vec<VariantResult>
     Ok(results)
 }
 
-/// The differences of one variant's runs to the first one's of the same seeds, and their
-/// noise.
-pub(crate) fn paired_differences(
-    (first, of_first): (&[(u64, &Json)], &Tree<Estimate>),
-    (own, of_own): (&[(u64, &Json)], &Tree<Estimate>),
-    resampler: &mut Resampler,
-) -> Tree<Difference> {
-    let seed_of = |seed: u64| first.iter().find(|(other, _)| *other == seed).map(|(_, json)| *json);
-    let pairs: Vec<_> =
-        own.iter().filter_map(|(seed, b)| Some((Some(seed_of(*seed)?), Some(*b)))).collect();
-    let mut differences = differences(&pairs, resampler);
-    tell(&mut differences, Some(of_first), Some(of_own));
-    differences
+/// The runs of one variant or point by seed, and the statistics of them all.
+pub(crate) struct Side<'a> {
+    pub runs: Vec<(u64, &'a Json)>,
+    pub statistics: &'a Tree<Estimate>,
 }
 
-fn by_seed(runs: &[(u64, Json)]) -> Vec<(u64, &Json)> {
-    runs.iter().map(|(seed, json)| (*seed, json)).collect()
+impl<'a> Side<'a> {
+    fn of(runs: &'a [(u64, Json)], statistics: &'a Tree<Estimate>) -> Side<'a> {
+        Side { runs: runs.iter().map(|(seed, json)| (*seed, json)).collect(), statistics }
+    }
+}
+
+/// The differences of one variant's runs to the first one's of the same seeds, and their noise.
+pub(crate) fn paired_differences(
+    first: &Side<'_>,
+    own: &Side<'_>,
+    resampler: &mut Resampler,
+) -> Tree<Difference> {
+    let of_first =
+        |seed: u64| first.runs.iter().find(|(other, _)| *other == seed).map(|(_, json)| *json);
+    let pairs = own.runs.iter().filter_map(|(seed, b)| Some((Some(of_first(*seed)?), Some(*b))));
+    let mut differences = differences(&pairs.collect::<Vec<_>>(), resampler);
+    mark_open(&mut differences, [Some(first.statistics), Some(own.statistics)]);
+    differences
 }
 
 /// Gives each variant the numbers that are shown of it: those of these names, or without names
@@ -92,30 +98,21 @@ pub(crate) fn show(results: &mut [VariantResult], names: &[String]) {
 }
 
 /// Marks each difference that open flows could undo.
-fn tell(
-    differences: &mut Tree<Difference>,
-    first: Option<&Tree<Estimate>>,
-    own: Option<&Tree<Estimate>>,
-) {
+fn mark_open(differences: &mut Tree<Difference>, both: [Option<&Tree<Estimate>>; 2]) {
     let Tree::Branch(children) = differences else { return };
+    let mark = |key: &str, tree: &mut Tree<Difference>| {
+        if let Tree::Leaf(leaf) = tree {
+            leaf.noise = censoring::noise_of(leaf.noise, key, both, leaf.mean);
+        }
+    };
     for (key, child) in &mut children.0 {
         match child {
-            Tree::Leaf(leaf) => {
-                leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean)
-            }
+            Tree::Leaf(_) => mark(key, child),
             // The bounds are of the class's own percentiles.
             Tree::Branch(bounds) if key == "at_least" => {
-                for (key, bound) in &mut bounds.0 {
-                    if let Tree::Leaf(leaf) = bound {
-                        leaf.noise = censoring::told(leaf.noise, key, first, own, leaf.mean);
-                    }
-                }
+                bounds.0.iter_mut().for_each(|(key, bound)| mark(key, bound));
             }
-            Tree::Branch(_) => {
-                let [first, own] =
-                    [first, own].map(|tree| tree.and_then(|tree| tree.at(&[key.as_str()])));
-                tell(child, first, own);
-            }
+            Tree::Branch(_) => mark_open(child, both.map(|tree| tree?.at(&[key]))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The points of a sweep beside each other: which one each is compared with, and their differences.
 
 use crate::model::{Estimate, Point, Status, Sweep, Tree, clean};
-use crate::statistics::compare::{each_once, paired_differences};
+use crate::statistics::compare::{Side, each_once, paired_differences};
 use crate::statistics::numbers::Json;
 use crate::statistics::shows;
 use crate::statistics::shows::{Column, columns_of_points};
@@ -80,8 +80,10 @@ pub(crate) fn compare_points(
             .against
             .and_then(|number| Some((number, trees.get(number as usize - 1)?.as_ref()?)));
         point.differences = first.and_then(|(number, first)| {
-            let (a, b) = (runs.get(&number)?, runs.get(&point.point)?);
-            Some(paired_differences((a, first), (b, own), resampler))
+            let side =
+                |point: u32, statistics| Some(Side { runs: runs.get(&point)?.clone(), statistics });
+            let (first, own) = (side(number, first)?, side(point.point, own)?);
+            Some(paired_differences(&first, &own, resampler))
         });
         let base = first.map(|(_, first)| first).zip(point.differences.as_ref());
         point.shows = shows::numbers(&columns, own, base);

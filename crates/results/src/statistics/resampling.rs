@@ -3,8 +3,8 @@
 //! The means of resamples drawn with replacement show how far the mean of so many seeds strays; the
 //! interval is cut from them at two percentiles (Efron, Tibshirani: "An Introduction to the
 //! Bootstrap", 1993, chapter 13). The plain 2.5 and 97.5 are too narrow for few seeds, so the
-//! percentiles are *expanded* as Hesterberg proposes ("What Teachers Should Know About the
-//! Bootstrap", The American Statistician 69(4), 2015): the tail is Φ(−√(n/(n−1)) · t(0.025, n−1)),
+//! percentiles are *expanded* as Hesterberg proposes (The American Statistician 69(4), 2015, pages
+//! 371 to 386): the tail is Φ(−√(n/(n−1)) · t(0.025, n−1)),
 //! which for normal data gives the width of Student's interval and keeps the bootstrap's shape for
 //! skewed data. Differences between variants are paired first, seed by seed, and their mean is
 //! resampled like any other.

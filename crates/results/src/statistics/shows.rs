@@ -1,7 +1,8 @@
 //! The numbers that comparisons show: columns of a table, rows and charts of a page, `shows` in
 //! JSON.
 //!
-//! A number's name is `CLASS.METRIC.STAT`, such as `queries.qct.p99`, or one of the [`NETWORK`]'s.
+//! A number's name is `CLASS.METRIC.STAT`, such as `queries.qct.p99`, or one of the network
+//! ([`millpond_core::numbers`]).
 //! `shows` in the scenario or `--shows` names them. Without either they follow the kinds of
 //! traffic.
 //!
@@ -10,7 +11,9 @@
 use crate::model::ShownNumber;
 
 use crate::model::{Difference, Estimate, Ordered, Tree};
-use crate::statistics::censoring::{difference_of, shown};
+use crate::statistics::censoring::{Shown, difference_of, shown};
+pub(crate) use millpond_core::numbers::Form;
+use millpond_core::numbers::{Number, metrics, network};
 
 const BUILT_IN: [&str; 3] = ["all", "mice", "elephants"];
 /// Traffics of which a table shows the median beside the tail.
@@ -19,60 +22,6 @@ const FEW_TRAFFICS: usize = 3;
 const TAILS: [&str; 4] = ["p99", "p95", "p90", "p50"];
 /// Traffics that a table shows by default.
 const TRAFFICS: usize = 12;
-
-/// The form of a number: its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Time,
-    Ratio,
-    Percent,
-    Rate,
-    Count,
-}
-
-/// Numbers of the network: name, path in the summary, the two lines of its head, form, and whether
-/// less is better.
-type Network = (&'static str, &'static [&'static str], [&'static str; 2], Form, Option<bool>);
-pub(crate) const NETWORK: [Network; 11] = [
-    ("flows.completed", &["flows", "completed"], ["flows", "done"], Form::Count, Some(false)),
-    ("flows.goodput", &["flows", "goodput_gbps"], ["good-", "put"], Form::Rate, Some(false)),
-    ("packets.dropped", &["packets", "dropped"], ["", "drops"], Form::Count, Some(true)),
-    ("packets.marked", &["packets", "ecn_marked"], ["", "marks"], Form::Count, None),
-    ("packets.deflected", &["packets", "deflected"], ["de-", "flected"], Form::Count, None),
-    (
-        "packets.retransmitted",
-        &["packets", "retransmitted"],
-        ["sent", "again"],
-        Form::Count,
-        Some(true),
-    ),
-    ("packets.out-of-order", &["packets", "out_of_order"], ["out of", "order"], Form::Count, None),
-    ("timeouts", &["timeouts"], ["time-", "outs"], Form::Count, Some(true)),
-    ("pause-frames", &["pause_frames"], ["PAUSE", "frames"], Form::Count, None),
-    ("overlay-pauses", &["overlay_pauses"], ["overlay", "pauses"], Form::Count, None),
-    ("fairness", &["fairness_jain"], ["", "Jain"], Form::Ratio, Some(false)),
-];
-
-/// Metrics of a class: name, as in a head, form.
-const METRICS: [(&str, &str, Form); 8] = [
-    ("fct", "", Form::Time),
-    ("slowdown", "slow", Form::Ratio),
-    ("qct", "QCT", Form::Time),
-    ("latency", "lat.", Form::Time),
-    ("rtt", "RTT", Form::Time),
-    ("collective", "coll.", Form::Time),
-    ("iteration", "iter.", Form::Time),
-    ("exposed", "exp.", Form::Time),
-];
-
-/// Metrics of a class that have one number: name, where it is, as in a head, in a chart, whether
-/// less is better.
-const SINGLE: [(&str, &str, &str, &str, bool); 2] = [
-    (BUSBW, "busbw_gbytes", "busbw GB/s", "bus bandwidth, GB/s", false),
-    (RATIO, "ratio", "ratio", "time over the closed form", true),
-];
-const BUSBW: &str = "busbw";
-const RATIO: &str = "ratio";
 
 /// The numbers that two variants, or points, are compared by, unless a scenario has `shows`.
 const USUAL: [&str; 11] = [
@@ -109,15 +58,16 @@ pub(crate) fn columns_of_points(names: &[String], trees: &[&Tree<Estimate>]) -> 
 
 /// Columns of these names. Those that no tree has a value of are left out, but for the network's.
 fn with_values<'a>(names: impl Iterator<Item = &'a str>, trees: &[&Tree<Estimate>]) -> Vec<Column> {
-    let has = |column: &Column| {
-        let path = column.at();
-        trees.iter().any(|tree| tree.leaf(&path).is_some_and(|estimate| estimate.mean.is_some()))
-    };
-    let is_of_network = |column: &Column| NETWORK.iter().any(|(name, ..)| *name == column.name);
+    let is_of_network = |column: &Column| network().any(|own| own.name == column.name);
     names
         .filter_map(|name| Column::of(name, trees))
-        .filter(|column| is_of_network(column) || has(column))
+        .filter(|column| is_of_network(column) || has_value(column, trees))
         .collect()
+}
+
+fn has_value(column: &Column, trees: &[&Tree<Estimate>]) -> bool {
+    let value = |tree: &&Tree<Estimate>| tree.leaf(&column.path)?.mean;
+    trees.iter().any(|tree| value(tree).is_some())
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -137,87 +87,43 @@ impl Column {
     /// The number of this name. Of a class it is looked for in `trees`; where none has it, it is
     /// that of a traffic. `None` if there is no such metric.
     pub fn of(name: &str, trees: &[&Tree<Estimate>]) -> Option<Column> {
-        if let Some((_, path, head, form, less)) = NETWORK.iter().find(|(own, ..)| *own == name) {
-            let caption = match name {
-                "packets.dropped" => "Drops".to_string(),
-                "timeouts" => "Timeouts".to_string(),
-                other => other.replace(['.', '-'], " "),
-            };
-            let path = path.iter().map(|part| part.to_string()).collect();
-            let head = head.map(String::from);
-            return Some(Column {
-                name: name.into(),
-                head,
-                caption,
-                path,
-                form: *form,
-                less_is_better: *less,
-            });
+        if let Some(number) = network().find(|own| own.name == name) {
+            let Number { head, caption, form, less_is_better, .. } = number;
+            let path = number.places_of("").swap_remove(0);
+            let (head, caption) = (head.map(String::from), caption.to_string());
+            return Some(Column { name: name.into(), head, caption, path, form, less_is_better });
         }
         let (rest, stat) = name.rsplit_once('.')?;
         let (class, metric) = rest.rsplit_once('.')?;
-        if let Some((_, key, head, caption, less)) = SINGLE.iter().find(|(own, ..)| *own == metric)
-        {
-            return Some(Column {
-                name: name.into(),
-                head: [cut(class), head.to_string()],
-                caption: format!("{class}: {caption}"),
-                path: ["collectives", class, key].map(String::from).to_vec(),
-                form: Form::Ratio,
-                less_is_better: Some(*less),
-            });
-        }
-        let (_, short, form) = METRICS.iter().find(|(own, ..)| *own == metric)?;
+        let number = metrics().find(|own| own.name == metric)?;
         let key = if stat == "completed" { "completed_fraction" } else { stat };
-        let has = |path: &Vec<&str>| trees.iter().any(|tree| tree.leaf(path).is_some());
-        let path = places(class, metric).into_iter().map(|place| [place, vec![key]].concat());
-        let path = path.clone().find(has).or_else(|| path.clone().next())?;
+        let key = (!number.is_single()).then(|| key.to_string());
+        let places = number.places_of(class).into_iter();
+        let mut paths: Vec<Vec<String>> =
+            places.map(|place| place.into_iter().chain(key.clone()).collect()).collect();
+        let has = |path: &Vec<String>| trees.iter().any(|tree| tree.leaf(path).is_some());
+        let path = paths.swap_remove(paths.iter().position(has).unwrap_or(0));
         let (form, less_is_better) = match stat {
+            _ if number.is_single() => (number.form, number.less_is_better),
             "completed" => (Form::Percent, Some(false)),
             "count" | "unfinished" => (Form::Count, None),
-            _ => (*form, Some(true)),
+            _ => (number.form, number.less_is_better),
         };
         let stat = match stat {
+            _ if number.is_single() => "",
             "completed" => "done",
             "p999" => "p99.9",
             other => other,
         };
+        let [_, short] = number.head;
         let head = match (class, metric) {
             ("all", "qct" | "rtt") => [short.to_string(), stat.to_string()],
             ("elephants", "fct") => ["eleph.".into(), stat.into()],
             _ => [cut(class), format!("{short} {stat}").trim().to_string()],
         };
-        let metric = match metric {
-            "fct" | "qct" | "rtt" => metric.to_uppercase(),
-            word => word.into(),
-        };
-        let caption = if class == "all" {
-            format!("{metric} {stat}")
-        } else {
-            format!("{class}: {metric} {stat}")
-        };
-        let path = path.into_iter().map(String::from).collect();
+        let of = if class == "all" { String::new() } else { format!("{class}: ") };
+        let caption = format!("{of}{} {stat}", number.caption).trim_end().to_string();
         Some(Column { name: name.into(), head, caption, path, form, less_is_better })
-    }
-
-    /// The path as the statistics' functions take it.
-    pub fn at(&self) -> Vec<&str> {
-        self.path.iter().map(String::as_str).collect()
-    }
-}
-
-/// Where a class's metric may be in the statistics.
-fn places<'a>(class: &'a str, metric: &str) -> Vec<Vec<&'a str>> {
-    match metric {
-        "fct" => vec![vec!["fct_us", class], vec!["applications", class, "fct_us"]],
-        "slowdown" => vec![vec!["slowdown", class], vec!["applications", class, "slowdown"]],
-        "qct" if class == "all" => vec![vec!["qct_us"]],
-        "qct" => vec![vec!["qct_by_class_us", class], vec!["applications", class, "qct_us"]],
-        "latency" => vec![vec!["latency_us", class]],
-        "collective" => vec![vec!["collectives", class, "time_us"]],
-        "iteration" => vec![vec!["collectives", class, "iteration_us"]],
-        "exposed" => vec![vec!["collectives", class, "exposed_us"]],
-        _ => vec![vec!["rtt_us"]],
     }
 }
 
@@ -261,13 +167,8 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
     traffics.extend(
         calls.iter().filter(|class| !traffics.contains(class)).cloned().collect::<Vec<_>>(),
     );
-    let has = |name: &String| {
-        let column = Column::of(name, trees);
-        let is_some = |path: &[&str]| {
-            trees.iter().any(|tree| tree.leaf(path).is_some_and(|of| of.mean.is_some()))
-        };
-        column.is_some_and(|column| is_some(&column.at()))
-    };
+    let has =
+        |name: &String| Column::of(name, trees).is_some_and(|column| has_value(&column, trees));
     let mut names: Vec<String> = Vec::new();
     for class in traffics.iter().take(TRAFFICS) {
         let metric = match class {
@@ -285,9 +186,9 @@ fn by_traffic(trees: &[&Tree<Estimate>]) -> Vec<String> {
         }
         names.push(tail);
         if collectives.contains(class) {
-            names.push(format!("{class}.{BUSBW}.mean"));
+            names.push(format!("{class}.busbw.mean"));
             if traffics.len() <= FEW_TRAFFICS {
-                names.push(format!("{class}.{RATIO}.mean"));
+                names.push(format!("{class}.ratio.mean"));
             }
         }
     }
@@ -320,14 +221,10 @@ pub(crate) fn numbers(
     first: Option<(&Tree<Estimate>, &Tree<Difference>)>,
 ) -> Ordered<ShownNumber> {
     let number = |column: &Column| {
-        let path = column.at();
-        let shown = shown(own, &path);
-        let difference =
-            first.and_then(|(first, differences)| difference_of(first, own, differences, &path));
-        (
-            column.name.clone(),
-            ShownNumber { estimate: shown.estimate, at_least: shown.at_least, difference },
-        )
+        let Shown { estimate, at_least, .. } = shown(own, &column.path);
+        let difference = first
+            .and_then(|(first, differences)| difference_of(first, own, differences, &column.path));
+        (column.name.clone(), ShownNumber { estimate, at_least, difference })
     };
     columns.iter().map(number).collect()
 }

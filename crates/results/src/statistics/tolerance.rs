@@ -6,7 +6,8 @@
 
 use crate::model::{Tree, VariantResult};
 use crate::statistics::censoring::shown;
-use crate::statistics::shows::{Column, Form, NETWORK};
+use crate::statistics::shows::{Column, Form};
+use millpond_core::numbers::network;
 
 /// How much worse a number may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,9 +56,9 @@ impl Tolerance {
         let trees: Vec<&Tree<_>> = before.iter().map(|result| &result.statistics).collect();
         let column = self.column(&trees)?;
         let less = column.less_is_better.ok_or_else(|| undirected(name))?;
-        let path = column.at();
-        let has =
-            |result: &&VariantResult| shown(&result.statistics, &path).estimate.mean.is_some();
+        let has = |result: &&VariantResult| {
+            shown(&result.statistics, &column.path).estimate.mean.is_some()
+        };
         if !before.iter().any(has) {
             return Err(format!("the baseline has no number {name}"));
         }
@@ -101,8 +102,8 @@ impl Tolerance {
         against: &VariantResult,
         result: &VariantResult,
     ) -> Judged {
-        let path = column.at();
-        let (before, now) = (shown(&against.statistics, &path), shown(&result.statistics, &path));
+        let of = |result: &VariantResult| shown(&result.statistics, &column.path);
+        let (before, now) = (of(against), of(result));
         let (was, is) = (before.estimate.mean, now.estimate.mean);
         let share = self.percent / 100.0;
         let is_worse = match (was, is) {
@@ -127,10 +128,11 @@ impl Tolerance {
 }
 
 fn undirected(number: &str) -> String {
-    let judged = NETWORK.iter().filter(|(.., less)| less.is_some()).map(|(name, ..)| *name);
+    let judged = network().filter(|number| number.less_is_better.is_some());
+    let judged: Vec<&str> = judged.map(|number| number.name).collect();
     format!(
         "neither more nor less of {number} is better; judged are times, slowdowns, {}",
-        judged.collect::<Vec<_>>().join(", ")
+        judged.join(", ")
     )
 }
 

@@ -151,7 +151,7 @@ pub(super) fn show(summary: Summary, names: &[String]) -> Summary {
     let tree = statistics(&summary);
     let columns = columns(names, &[&tree]);
     let number = |column: Column| {
-        (column.name.clone(), tree.leaf(&column.at()).and_then(|estimate| estimate.mean))
+        (column.name.clone(), tree.leaf(&column.path).and_then(|estimate| estimate.mean))
     };
     Summary { shows: columns.into_iter().map(number).collect(), ..summary }
 }

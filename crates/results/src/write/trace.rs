@@ -103,7 +103,8 @@ impl Trace {
             flow.flow, flow.dst, flow.bytes, flow.retransmitted, flow.timeouts
         );
         let name = format!("{} → host{}", self.classes[flow.class as usize], flow.dst);
-        slice(&mut self.flows, "flow", &name, &id, process, (flow.start, flow.finish), &args)
+        let (start, finish) = (flow.start, flow.finish);
+        Slice { category: "flow", name, id, process, start, finish, args }.write(&mut self.flows)
     }
 
     /// Adds a query: a slice of the host that asks.
@@ -117,15 +118,8 @@ impl Trace {
             query.query, query.degree, query.completed
         );
         let name = format!("{} ×{}", self.classes[query.class as usize], query.degree);
-        slice(
-            &mut self.queries,
-            "query",
-            &name,
-            &query.query.to_string(),
-            process,
-            (query.start, query.finish),
-            &args,
-        )
+        let (id, start, finish) = (query.query.to_string(), query.start, query.finish);
+        Slice { category: "query", name, id, process, start, finish, args }.write(&mut self.queries)
     }
 
     /// Adds a sample of a queue: two counters of its node, named by its port and the node at the
@@ -189,26 +183,30 @@ impl Trace {
     }
 }
 
-/// Writes a slice's beginning and, where it has one, its end.
-fn slice(
-    out: &mut Part,
-    category: &str,
-    name: &str,
-    id: &str,
+/// A time of a host in which something of a category was under way.
+struct Slice<'a> {
+    category: &'a str,
+    name: String,
+    id: String,
     process: u64,
-    (start, finish): (Time, Option<Time>),
-    args: &str,
-) -> Result<()> {
-    let name = json!(name);
-    let common = format!(
-        "\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":\
-         {process}"
-    );
-    let start = us(start);
-    out.line(format_args!("{{\"ph\":\"b\",{common},\"ts\":{start},\"args\":{args}}},"))?;
-    match finish {
-        Some(finish) => out.line(format_args!("{{\"ph\":\"e\",{common},\"ts\":{}}},", us(finish))),
-        None => Ok(()),
+    start: Time,
+    finish: Option<Time>,
+    args: String,
+}
+
+impl Slice<'_> {
+    /// Writes its beginning and, where it has one, its end.
+    fn write(&self, out: &mut Part) -> Result<()> {
+        let Slice { category, id, process, args, .. } = self;
+        let (name, start) = (json!(self.name), us(self.start));
+        let common = format!(
+            "\"cat\":\"{category}\",\"name\":{name},\"id\":\"{id}\",\"pid\":{process},\"tid\":\
+             {process}"
+        );
+        out.line(format_args!("{{\"ph\":\"b\",{common},\"ts\":{start},\"args\":{args}}},"))?;
+        self.finish.map_or(Ok(()), |end| {
+            out.line(format_args!("{{\"ph\":\"e\",{common},\"ts\":{}}},", us(end)))
+        })
     }
 }
 

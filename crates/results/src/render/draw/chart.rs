@@ -287,8 +287,8 @@ impl Chart {
             };
             svg.path("seeds", line.dots.iter().map(at).collect::<String>());
         }
-        for &whisker in &line.whiskers {
-            svg.path("whisker", self.whisker(frame, whisker));
+        for &(place, low, high) in &line.whiskers {
+            svg.path("whisker", self.whisker(frame, place, [low, high]));
         }
         for &(x, y, hollow) in &line.marks {
             let class = if hollow || line.published.is_some() { "mark hollow" } else { "mark" };
@@ -298,15 +298,15 @@ impl Chart {
     }
 
     /// An interval, along the axis of values.
-    fn whisker(&self, frame: &Frame, (place, low, high): (f64, f64, f64)) -> String {
+    fn whisker(&self, frame: &Frame, place: f64, ends: [f64; 2]) -> String {
         if self.is_rows() {
             let y = self.at_y(frame, place);
-            let [low, high] = [low, high].map(|end| self.at_x(frame, end));
+            let [low, high] = ends.map(|end| self.at_x(frame, end));
             let end = |x| format!("M{x:.1} {:.1}V{:.1}", y - 3.0, y + 3.0);
             return format!("{}M{low:.1} {y:.1}H{high:.1}{}", end(low), end(high));
         }
         let x = self.at_x(frame, place);
-        let [low, high] = [low, high].map(|end| self.at_y(frame, end));
+        let [low, high] = ends.map(|end| self.at_y(frame, end));
         let end = |y| format!("M{:.1} {y:.1}H{:.1}", x - 3.0, x + 3.0);
         format!("{}M{x:.1} {low:.1}V{high:.1}{}", end(low), end(high))
     }

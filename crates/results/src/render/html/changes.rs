@@ -12,7 +12,7 @@ use crate::render::draw::unit::Unit;
 const DRAWN_MOST: usize = 6;
 
 /// A variant's change against the first one as a ratio, with its interval.
-fn dot(of: &Measure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
+fn dot(of: &Measure, variants: &[Variant], at: usize) -> Option<Dot> {
     let difference = of.difference(variants, at)?;
     let relative = difference.relative?;
     let interval = difference.relative_interval.map(|ends| ends.map(|end| 1.0 + end));
@@ -21,8 +21,8 @@ fn dot(of: &Measure<'_>, variants: &[Variant], at: usize) -> Option<Dot> {
 }
 
 /// The changes against the first variant as ratios, a row a figure, beside the table.
-pub(crate) fn changes(measures: &[Measure<'_>], variants: &[Variant]) -> Option<Block> {
-    let row = |of: &Measure<'_>| {
+pub(crate) fn changes(measures: &[Measure], variants: &[Variant]) -> Option<Block> {
+    let row = |of: &Measure| {
         let dots = (0..variants.len()).filter_map(|at| dot(of, variants, at)).collect();
         Row { name: of.markup().replace(", open at horizon", " at horizon"), dots }
     };

@@ -105,14 +105,14 @@ pub(crate) fn numbers(variants: &[Variant]) -> Option<Block> {
         return None;
     }
     let (is_given, columns) = super::shown_columns(variants);
-    let of = |of: &Measure<'_>| {
+    let of = |of: &Measure| {
         let scale = of.scale();
         let strip = |(series, variant): (usize, &Variant)| {
             let estimate = variant.result.statistics.leaf(&of.path).copied().unwrap_or_default();
-            let seeds = variant.seeds.iter().filter_map(|(seed, numbers)| {
-                let path: Vec<String> = of.path.iter().map(|part| part.to_string()).collect();
-                Some((*seed, numbers.at(&path)? * scale))
-            });
+            let seeds = variant
+                .seeds
+                .iter()
+                .filter_map(|(seed, numbers)| Some((*seed, numbers.at(&of.path)? * scale)));
             Strip {
                 series,
                 name: variant.result.variant.clone(),

@@ -13,10 +13,10 @@ pub(crate) const COLUMNS: usize = 8;
 
 /// One number that variants are compared by.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Measure<'a> {
+pub(crate) struct Measure {
     pub group: &'static str,
     pub name: String,
-    pub path: Vec<&'a str>,
+    pub path: Vec<String>,
     pub form: Form,
     pub less_is_better: Option<bool>,
     pub term: &'static str,
@@ -24,91 +24,49 @@ pub(crate) struct Measure<'a> {
 
 pub(crate) const LESS: Option<bool> = Some(true);
 pub(crate) const MORE: Option<bool> = Some(false);
-
-/// Group, name, path, form, whether less is better, term.
-type Row = (&'static str, &'static str, &'static str, Form, Option<bool>, &'static str);
-
-const OPEN: &str = "mean, open at horizon";
-const QUERIES: &str = "Queries";
-const FLOWS: &str = "Flows";
-const NETWORK: &str = "Network";
-
-const ROWS: [Row; 25] = [
-    (QUERIES, "completed", "qct_us.completed_fraction", Form::Percent, MORE, "open"),
-    (QUERIES, "QCT mean", "qct_us.mean", Form::Time, LESS, "QCT"),
-    (QUERIES, "QCT mean, open at horizon", "qct_us.mean_restricted", Form::Time, LESS, OPEN),
-    (QUERIES, "QCT p50", "qct_us.p50", Form::Time, LESS, "QCT"),
-    (QUERIES, "QCT p95", "qct_us.p95", Form::Time, LESS, "QCT"),
-    (QUERIES, "QCT p99", "qct_us.p99", Form::Time, LESS, "QCT"),
-    ("Probes", "RTT p50", "rtt_us.p50", Form::Time, LESS, ""),
-    ("Probes", "RTT p99", "rtt_us.p99", Form::Time, LESS, ""),
-    (FLOWS, "completed", "fct_us.all.completed_fraction", Form::Percent, MORE, "open"),
-    (FLOWS, "FCT mean", "fct_us.all.mean", Form::Time, LESS, "FCT"),
-    (FLOWS, "FCT mean, open at horizon", "fct_us.all.mean_restricted", Form::Time, LESS, OPEN),
-    (FLOWS, "mice p50", "fct_us.mice.p50", Form::Time, LESS, "mice"),
-    (FLOWS, "mice p95", "fct_us.mice.p95", Form::Time, LESS, "mice"),
-    (FLOWS, "mice p99", "fct_us.mice.p99", Form::Time, LESS, "mice"),
-    (FLOWS, "elephants p50", "fct_us.elephants.p50", Form::Time, LESS, "elephants"),
-    (FLOWS, "elephants p99", "fct_us.elephants.p99", Form::Time, LESS, "elephants"),
-    (FLOWS, "slowdown p99", "slowdown.all.p99", Form::Ratio, LESS, "slowdown"),
-    (FLOWS, "goodput", "flows.goodput_gbps", Form::Rate, MORE, "goodput"),
-    (NETWORK, "drops", "packets.dropped", Form::Count, LESS, "drops"),
-    (NETWORK, "timeouts", "timeouts", Form::Count, LESS, "timeouts"),
-    (NETWORK, "sent again", "packets.retransmitted", Form::Count, LESS, "sent again"),
-    (NETWORK, "out of order", "packets.out_of_order", Form::Count, None, ""),
-    (NETWORK, "marks", "packets.ecn_marked", Form::Count, None, "marks"),
-    (NETWORK, "deflected", "packets.deflected", Form::Count, None, ""),
-    (NETWORK, "PAUSE frames", "pause_frames", Form::Count, None, ""),
-];
-
-/// The usual numbers of charts, in their order.
-const CHARTS: [Row; 8] = [
-    ("", "FCT p99 of mice", "fct_us.mice.p99", Form::Time, LESS, ""),
-    ("", "Mean FCT", "fct_us.all.mean", Form::Time, LESS, ""),
-    ("", "QCT p99", "qct_us.p99", Form::Time, LESS, ""),
-    ("", "Mean QCT", "qct_us.mean", Form::Time, LESS, ""),
-    ("", "Queries completed", "qct_us.completed_fraction", Form::Percent, MORE, ""),
-    ("", "Goodput", "flows.goodput_gbps", Form::Rate, MORE, ""),
-    ("", "Drops", "packets.dropped", Form::Count, LESS, ""),
-    ("", "Timeouts", "timeouts", Form::Count, LESS, ""),
-];
-
 /// The group of the numbers that were asked for.
 pub(crate) const SHOWN: &str = "Shown";
+/// The group of the usual numbers of charts.
+const CHARTS: &str = "Charts";
 
-fn of_rows(rows: &[Row]) -> Vec<Measure<'static>> {
-    let of = |&(group, name, path, form, less_is_better, term): &Row| {
-        let (name, path) = (name.to_string(), path.split('.').collect());
-        Measure { group, name, path, form, less_is_better, term }
-    };
-    rows.iter().map(of).collect()
+/// The numbers of `measures.txt`: group, name, the number's name in `shows`, term.
+fn listed() -> impl Iterator<Item = Measure> {
+    include_str!("measures.txt").lines().filter_map(|line| {
+        let mut columns = line.split('|').map(str::trim);
+        let mut next = || columns.next().unwrap_or_default();
+        let (group, name, number, term) = (next(), next(), next(), next());
+        let Column { path, form, less_is_better, .. } = Column::of(number, &[])?;
+        Some(Measure { group, name: name.into(), path, form, less_is_better, term })
+    })
 }
 
 /// The rows of tables of variants.
-pub(crate) fn usual() -> Vec<Measure<'static>> {
-    of_rows(&ROWS)
+pub(crate) fn usual() -> Vec<Measure> {
+    listed().filter(|measure| measure.group != CHARTS).collect()
 }
 
 /// The numbers that were asked for.
-pub(crate) fn asked_for(columns: &[Column]) -> Vec<Measure<'_>> {
-    fn of(column: &Column) -> Measure<'_> {
-        let &Column { form, less_is_better, .. } = column;
-        let (name, path) = (column.caption.clone(), column.at());
-        Measure { group: SHOWN, name, path, form, less_is_better, term: "" }
-    }
+pub(crate) fn asked_for(columns: &[Column]) -> Vec<Measure> {
+    let of = |column: &Column| {
+        let Column { caption, path, form, less_is_better, .. } = column.clone();
+        Measure { group: SHOWN, name: caption, path, form, less_is_better, term: "" }
+    };
     columns.iter().map(of).collect()
 }
 
 /// The numbers that charts are of: those that tables show, or the usual ones.
-pub(crate) fn of_charts<'a>(
+pub(crate) fn of_charts(
     is_given: bool,
-    columns: &'a [Column],
+    columns: &[Column],
     trees: &[&Tree<Estimate>],
-) -> Vec<Measure<'a>> {
-    if !is_given && is_usual(trees) { of_rows(&CHARTS) } else { asked_for(columns) }
+) -> Vec<Measure> {
+    match !is_given && is_usual(trees) {
+        true => listed().filter(|measure| measure.group == CHARTS).collect(),
+        false => asked_for(columns),
+    }
 }
 
-impl<'a> Measure<'a> {
+impl Measure {
     pub fn unit(&self) -> Unit {
         match self.form {
             Form::Time => Unit::Time,
@@ -129,7 +87,7 @@ impl<'a> Measure<'a> {
     }
 
     /// As it is shown of a variant; `None` if its runs do not have it.
-    pub fn shown(&self, variant: &Variant) -> Option<Shown<'a>> {
+    pub fn shown(&self, variant: &Variant) -> Option<Shown> {
         let statistics = &variant.result.statistics;
         statistics.leaf(&self.path)?;
         Some(shown(statistics, &self.path))
@@ -152,12 +110,12 @@ impl<'a> Measure<'a> {
     pub fn is_shown(&self, variants: &[Variant]) -> bool {
         let mut values = variants.iter().filter_map(|variant| self.value(variant));
         let is_some = values.any(|value| self.less_is_better == MORE || value != 0.0);
-        let share = |variant: &Variant| match self.path.as_slice() {
-            ["qct_us", ..] => variant.number(&["qct_us", "completed_fraction"]),
+        let share = |variant: &Variant| match self.path[0].as_str() {
+            "qct_us" => variant.number(&["qct_us", "completed_fraction"]),
             _ => variant.result.statistics.share_of_flows(),
         };
         let is_open = |variant| share(variant).is_some_and(|share| share < 1.0);
-        let needs_open = self.path.last() == Some(&"mean_restricted");
+        let needs_open = self.path.last().is_some_and(|key| key == "mean_restricted");
         is_some && (!needs_open || variants.iter().any(is_open))
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn claim_row(claim: &Claim, anchor: &str, name: &str, about: &str) ->
         small(lines.iter().map(|line| typeset(&escape(line)).replace("us", "µs")))
     };
     let (theirs, ours) = absolutes(claim);
-    let kind = small(claim.kind.told().map(String::from));
+    let kind = small(claim.kind.note().map(String::from));
     let more = numbers(vec![spread(claim), best_of(claim), completed(claim)]);
     let below = small([noise(claim), baseline(claim)]);
     let (source, note) = (escape(&claim.source), escape(&claim.note));

@@ -4,9 +4,9 @@
 //! Invariant: the page names what was left out or failed; a figure that no point has is not drawn.
 
 use super::sweep_tables::{MAPS, differences, estimate, further, maps, points};
+use crate::render::best::verdict;
 use crate::statistics::points::{columns_of, exceptions, label, warnings};
 use crate::statistics::shows::Column;
-use crate::statistics::subject::verdict;
 use std::path::Path;
 
 use super::headline::WIDE;
@@ -38,14 +38,14 @@ pub(crate) fn page(dir: &Path, sweep: &Sweep, manifest: &Manifest) -> Result<Str
     Ok(page_of(sweep, &measures, &runs(&dir.join(RESULTS), &measures)?, manifest))
 }
 
-fn measures_of<'a>(sweep: &Sweep, columns: &'a [Column]) -> Vec<Measure<'a>> {
+fn measures_of(sweep: &Sweep, columns: &[Column]) -> Vec<Measure> {
     let trees: Vec<&Tree<Estimate>> =
         sweep.points.iter().filter_map(|point| point.statistics.as_ref()).collect();
     of_charts(!sweep.shows.is_empty(), columns, &trees)
 }
 
 /// The measures of each run, from `sweep.parquet`. A sweep that was never ended has none.
-fn runs(path: &Path, measures: &[Measure<'_>]) -> Result<Runs> {
+fn runs(path: &Path, measures: &[Measure]) -> Result<Runs> {
     let mut runs: Runs = Vec::new();
     if !path.is_file() {
         return Ok(runs);
@@ -70,7 +70,7 @@ fn runs(path: &Path, measures: &[Measure<'_>]) -> Result<Runs> {
     Ok(runs)
 }
 
-fn page_of(sweep: &Sweep, measures: &[Measure<'_>], runs: &Runs, manifest: &Manifest) -> String {
+fn page_of(sweep: &Sweep, measures: &[Measure], runs: &Runs, manifest: &Manifest) -> String {
     let across = across(sweep);
     let groups = groups(sweep, across);
     let mut blocks = Vec::new();
@@ -172,7 +172,7 @@ impl Places<'_> {
 
 fn charts_of(
     sweep: &Sweep,
-    measures: &[Measure<'_>],
+    measures: &[Measure],
     runs: &Runs,
     key: usize,
     groups: &[Group<'_>],
@@ -192,7 +192,7 @@ fn charts_of(
 
 fn charts(
     sweep: &Sweep,
-    measures: &[Measure<'_>],
+    measures: &[Measure],
     runs: &Runs,
     key: usize,
     groups: &[Group<'_>],
@@ -200,7 +200,7 @@ fn charts(
     let places = Places { key: &sweep.grid[key], numeric: sweep.grid[key].is_numeric() };
     let drawn = &groups[..groups.len().min(LINES)];
     let several = drawn.iter().flat_map(|group| &group.points).any(|point| point.runs.len() > 1);
-    let of = |(number, of): (usize, &Measure<'_>)| {
+    let of = |(number, of): (usize, &Measure)| {
         let value = |run: u32| *runs.iter().find(|(other, _)| *other == run)?.1.get(number)?;
         let line = |(series, group): (usize, &Group<'_>)| {
             let place = |point: &Point| places.of(point.values.0.get_index(key)?.1);
@@ -222,7 +222,7 @@ fn charts(
     measures.iter().enumerate().filter_map(of).collect()
 }
 
-fn chart(of: &Measure<'_>, places: &Places<'_>, lines: Vec<Line>) -> Option<Figure> {
+fn chart(of: &Measure, places: &Places<'_>, lines: Vec<Line>) -> Option<Figure> {
     let values = || lines.iter().flat_map(|line| line.points.iter().map(|&(_, y)| y));
     let (least, most) = extent(values()).filter(|(_, most)| *most > 0.0)?;
     let highest = lines

@@ -21,13 +21,13 @@ pub(crate) fn further(left_out: usize, what: &str) -> String {
     if left_out == 0 { String::new() } else { format!(" {left_out} further {what} alone.") }
 }
 
-pub(crate) fn estimate(of: &Measure<'_>, point: &Point) -> Option<Estimate> {
+pub(crate) fn estimate(of: &Measure, point: &Point) -> Option<Estimate> {
     point.statistics.as_ref()?.leaf(&of.path).copied().filter(|estimate| estimate.mean.is_some())
 }
 
 /// Where two keys are varied, besides variants: each number for each pair of values, a map a
 /// variant.
-pub(crate) fn maps(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
+pub(crate) fn maps(sweep: &Sweep, measures: &[Measure]) -> Option<Block> {
     let is_varied =
         |key: &usize| sweep.grid[*key].values.len() > 1 && sweep.grid[*key].key != "variant";
     let keys: Vec<usize> = (0..sweep.grid.len()).filter(is_varied).collect();
@@ -43,7 +43,7 @@ pub(crate) fn maps(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
         let axis = &sweep.grid[key];
         (escape(&axis.key), axis.values.iter().map(|value| escape(value)).collect::<Vec<_>>())
     };
-    let map = |measure: &Measure<'_>, variant: Option<&str>| {
+    let map = |measure: &Measure, variant: Option<&str>| {
         let of = |row: &String, column: &String| {
             let is_it = |point: &&Point| {
                 let value = |key: usize| point.values.0.get_index(key).map(|(_, value)| value);
@@ -80,7 +80,7 @@ pub(crate) fn maps(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
 }
 
 /// Keys, these heads, and for each measure two columns: the number and its interval.
-fn head(sweep: &Sweep, more: &[&str], measures: &[&Measure<'_>]) -> Vec<String> {
+fn head(sweep: &Sweep, more: &[&str], measures: &[&Measure]) -> Vec<String> {
     let kind = if sweep.seeds.len() < FEW { "range of seeds" } else { "95 % interval" };
     let keys = sweep.grid.iter().map(|key| escape(&key.key));
     let keys = keys.chain(more.iter().map(|name| name.to_string()));
@@ -100,17 +100,17 @@ fn values(point: &Point) -> Vec<String> {
 
 /// The differences of points to those that they are compared with, paired by seed, with their
 /// intervals.
-pub(crate) fn differences(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Block> {
+pub(crate) fn differences(sweep: &Sweep, measures: &[Measure]) -> Option<Block> {
     let with = compared_with(sweep)?;
-    let has = |of: &&Measure<'_>| {
+    let has = |of: &&Measure| {
         let of = |point: &Point| point.differences.as_ref()?.leaf(&of.path)?.mean;
         sweep.points.iter().any(|point| of(point).is_some())
     };
-    let measures: Vec<&Measure<'_>> = measures.iter().filter(has).collect();
+    let measures: Vec<&Measure> = measures.iter().filter(has).collect();
     let row = |point: &Point| {
         let (own, found) = (point.statistics.as_ref()?, point.differences.as_ref()?);
         let first = base_of(sweep, point)?.statistics.as_ref()?;
-        let of = |of: &&Measure<'_>| {
+        let of = |of: &&Measure| {
             difference_cells(&difference_of(first, own, found, &of.path).unwrap_or_default(), of)
         };
         Some(values(point).into_iter().chain(measures.iter().flat_map(of)).collect())
@@ -128,7 +128,7 @@ pub(crate) fn differences(sweep: &Sweep, measures: &[Measure<'_>]) -> Option<Blo
 }
 
 /// The relative change with its mark, and the interval of the difference.
-fn difference_cells(difference: &Difference, of: &Measure<'_>) -> [String; 2] {
+fn difference_cells(difference: &Difference, of: &Measure) -> [String; 2] {
     if difference.mean.is_none() {
         return ["–".into(), "–".into()];
     }
@@ -146,15 +146,15 @@ fn difference_cells(difference: &Difference, of: &Measure<'_>) -> [String; 2] {
     [format!("{mark}{relative}"), ends(difference.interval, text)]
 }
 
-pub(crate) fn points(sweep: &Sweep, measures: &[Measure<'_>]) -> Block {
-    let has = |of: &&Measure<'_>| sweep.points.iter().any(|point| estimate(of, point).is_some());
-    let measures: Vec<&Measure<'_>> = measures.iter().filter(has).collect();
+pub(crate) fn points(sweep: &Sweep, measures: &[Measure]) -> Block {
+    let has = |of: &&Measure| sweep.points.iter().any(|point| estimate(of, point).is_some());
+    let measures: Vec<&Measure> = measures.iter().filter(has).collect();
     if measures.is_empty() {
         return empty("No point has a complete run.");
     }
     let row = |point: &Point| {
         let done = point.runs.iter().filter(|run| run.status.is_some_and(Status::is_final)).count();
-        let of = |of: &&Measure<'_>| {
+        let of = |of: &&Measure| {
             let tree = point.statistics.as_ref();
             let shown = tree.map(|tree| shown(tree, &of.path)).unwrap_or_default();
             let text = |value: f64| of.unit().text(value * of.scale());

@@ -27,7 +27,7 @@ pub(crate) fn verdict(variants: &[Variant]) -> Block {
     columns.retain(|_| is_given || !is_usual(&trees(variants)));
     let mut measures = asked_for(&columns);
     // A figure that is asked for is not named twice.
-    let is_new = |it: &Measure<'_>| measures.iter().all(|asked| asked.path != it.path);
+    let is_new = |it: &Measure| measures.iter().all(|asked| asked.path != it.path);
     let others: Vec<_> = usual().into_iter().filter(is_new).collect();
     measures.extend(others);
     measures.retain(|measure| measure.is_shown(variants));
@@ -54,12 +54,12 @@ pub(crate) fn verdict(variants: &[Variant]) -> Block {
 const NARROW: usize = 3;
 
 /// The figures of a single run.
-fn tiles(measures: &[Measure<'_>], variants: &[Variant]) -> Vec<Block> {
-    let pair = |it: &Measure<'_>| {
+fn tiles(measures: &[Measure], variants: &[Variant]) -> Vec<Block> {
+    let pair = |it: &Measure| {
         let value = variants.first().map_or(String::new(), |variant| it.text(variant));
         [term(&it.markup(), it.term), value]
     };
-    let group = |all: &[Measure<'_>]| {
+    let group = |all: &[Measure]| {
         let pairs = all.iter().map(pair).collect();
         [Block::Heading(all[0].group.into()), Block::Pairs { class: "tiles", pairs }]
     };
@@ -70,7 +70,7 @@ fn tiles(measures: &[Measure<'_>], variants: &[Variant]) -> Vec<Block> {
 }
 
 /// One sentence on who wins, and by how much.
-fn lead(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) -> Block {
+fn lead(measures: &[Measure], best: &[Option<usize>], variants: &[Variant]) -> Block {
     let wins = |at: usize| best.iter().filter(|best| **best == Some(at)).count();
     let most = (0..variants.len()).map(wins).max().unwrap_or(0);
     if most == 0 {
@@ -86,7 +86,7 @@ fn lead(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) 
     if let [leader] = leaders.as_slice()
         && *leader > 0
     {
-        let of = |it: &Measure<'_>| {
+        let of = |it: &Measure| {
             let found = it.difference(variants, *leader).filter(|d| d.noise == Noise::Beyond)?;
             Some(format!("{} {}", it.markup(), change(Some(found.relative?))))
         };
@@ -104,7 +104,7 @@ const LEADING: usize = 3;
 
 /// The figures that the first sentence may name: those of the terminal's table, where it has its
 /// own, since the usual ones pool the classes of traffic.
-fn leading<'f, 'a>(measures: &'f [Measure<'a>]) -> Vec<&'f Measure<'a>> {
+fn leading(measures: &[Measure]) -> Vec<&Measure> {
     if measures.iter().any(|it| it.group == SHOWN) {
         return measures.iter().filter(|it| it.group == SHOWN).collect();
     }
@@ -112,7 +112,7 @@ fn leading<'f, 'a>(measures: &'f [Measure<'a>]) -> Vec<&'f Measure<'a>> {
     ["QCT p99", "mice p99", "elephants p50"].into_iter().filter_map(of).collect()
 }
 
-fn no_winner(measures: &[Measure<'_>], variants: &[Variant]) -> String {
+fn no_winner(measures: &[Measure], variants: &[Variant]) -> String {
     let of = |at: usize| measures.iter().filter_map(move |it| it.difference(variants, at));
     let differences = || (1..variants.len()).flat_map(of);
     let seeds = variants.iter().map(|variant| variant.result.seeds.len()).min().unwrap_or(0);
@@ -160,7 +160,7 @@ fn open_at_the_end(variants: &[Variant]) -> Option<Block> {
 
 /// The table: a row a figure, or a row a variant where there are many, with as many figures beside
 /// each other as a screen has room for.
-fn matrix(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]) -> Vec<Block> {
+fn matrix(measures: &[Measure], best: &[Option<usize>], variants: &[Variant]) -> Vec<Block> {
     let name = |at: usize| {
         let wins = best.iter().filter(|best| **best == Some(at)).count();
         let wins = if wins == 0 { String::new() } else { format!("<small>best in {wins}</small>") };
@@ -177,7 +177,7 @@ fn matrix(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]
         }
         return vec![table("verdict", row("", (0..variants.len()).map(name)), rows)];
     }
-    let head = |it: &Measure<'_>| {
+    let head = |it: &Measure| {
         let prefix = if it.name == "completed" { it.group } else { "" };
         term(format!("{prefix} {}", it.markup()).trim(), it.term)
     };
@@ -190,7 +190,7 @@ fn matrix(measures: &[Measure<'_>], best: &[Option<usize>], variants: &[Variant]
     (0..measures.len()).step_by(COLUMNS).map(block).collect()
 }
 
-fn matrix_cell(of: &Measure<'_>, variants: &[Variant], best: Option<usize>, at: usize) -> String {
+fn matrix_cell(of: &Measure, variants: &[Variant], best: Option<usize>, at: usize) -> String {
     let value = of.text(&variants[at]);
     let (star, class) = match best == Some(at) {
         true => ("<span class=\"star\" title=\"best, beyond the noise\">★</span>", " best"),
@@ -392,13 +392,13 @@ mod tests {
 
     #[test]
     fn first_sentence_names_the_figures_of_the_terminals_table() {
-        let names = |measures: &[Measure<'_>]| -> Vec<String> {
+        let names = |measures: &[Measure]| -> Vec<String> {
             leading(measures).iter().map(|measure| measure.name.to_string()).collect()
         };
         assert_eq!(names(&usual()), ["QCT p99", "mice p99", "elephants p50"]);
-        let path = vec!["qct_by_class_us", "gets", "p99"];
+        let path = ["qct_by_class_us", "gets", "p99"].map(String::from).to_vec();
         let gets = Measure { group: SHOWN, name: "gets QCT p99".into(), path, ..usual().remove(5) };
-        let with: Vec<Measure<'_>> = [gets].into_iter().chain(usual()).collect();
+        let with: Vec<Measure> = [gets].into_iter().chain(usual()).collect();
         assert_eq!(names(&with), ["gets QCT p99"], "the pooled QCT is of all classes");
 
         let mut shown = variants(&[(&HIGH, false), (&LOW, false)]);

@@ -1,7 +1,7 @@
 //! Rows of numbers above rows of differences, in as many blocks as the width asks for.
 
 use crate::model::{Difference, Estimate, FEW, Noise, Tree};
-use crate::render::format::{NONE, change, percent};
+use crate::render::format::{self, NONE, change, percent};
 use crate::render::text::layout::{NAME_LEAST, WIDTH, fitted, widest, wrapped};
 use crate::render::words::words;
 use crate::statistics::censoring::{difference_of, shown};
@@ -139,9 +139,9 @@ impl Table<'_> {
         let mut rows = vec![head(0), head(1)];
         for of in &self.rows {
             let number = |column: &Column| {
-                let (tree, path) = (of.statistics, column.at());
-                let shown = tree.map(|tree| shown(tree, &path)).unwrap_or_default();
-                (shown.text(|value| column.form.text(value)), half(&shown.estimate, column.form))
+                let shown = of.statistics.map(|tree| shown(tree, &column.path)).unwrap_or_default();
+                let text = shown.text(|value| format::of(column.form, value));
+                (text, half(&shown.estimate, column.form))
             };
             let cells = self.cells(columns, |column| number(column).0, |column| number(column).1);
             rows.push(row(&of.name, of.cells.clone(), cells));
@@ -167,7 +167,7 @@ impl Table<'_> {
             for (text, difference) in cells.iter().filter(|_| is_first) {
                 row.push(format!("{text}{}", marks.of(*difference)));
             }
-            let of = |column: &Column| difference_of(first, own, differences, &column.at());
+            let of = |column: &Column| difference_of(first, own, differences, &column.path);
             let cell = |column: &Column| difference_cell(of(column), marks);
             row.extend(self.cells(columns, cell, |column| half_of(of(column))));
             rows.push(row);
@@ -215,7 +215,7 @@ fn difference_cell(difference: Option<Difference>, marks: &mut Marks) -> String 
 }
 
 fn half(estimate: &Estimate, form: Form) -> String {
-    estimate.interval.map_or(NONE.into(), |[low, high]| form.text(Some((high - low) / 2.0)))
+    estimate.interval.map_or(NONE.into(), |[low, high]| format::of(form, Some((high - low) / 2.0)))
 }
 
 /// Half of the width of a difference's interval, as a share of what it is a difference to.
@@ -226,6 +226,6 @@ fn half_of(difference: Option<Difference>) -> String {
 
 /// The meaning of `≥`, if one of these has it.
 pub(crate) fn bounds(trees: &[&Tree<Estimate>], columns: &[Column]) -> Vec<String> {
-    let has = |tree: &&Tree<Estimate>| columns.iter().any(|it| shown(tree, &it.at()).at_least);
+    let has = |tree: &&Tree<Estimate>| columns.iter().any(|it| shown(tree, &it.path).at_least);
     if trees.iter().any(has) { wrapped("\u{2265}", &words("bound", &[])) } else { Vec::new() }
 }

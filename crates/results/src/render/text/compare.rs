@@ -1,7 +1,7 @@
 //! Variants beside each other.
 
 use crate::model::{Difference, Estimate, FEW, Noise, Ordered, Tree, VariantResult, clean};
-use crate::render::format::{NONE, bytes, change, count, percent, ratio};
+use crate::render::format::{self, NONE, bytes, change, count, percent, ratio};
 use crate::render::text::blocks::{Against, Marks, Row, Table, bounds};
 use crate::render::text::layout::{NAME, Warnings, distinct, fitted, without_prefix, wrapped};
 use crate::render::words::words;
@@ -75,10 +75,11 @@ fn verdicts(results: &[VariantResult], columns: &[Column]) -> Vec<String> {
     let mut lines = Vec::new();
     for result in others {
         let of = |column: &Column| {
-            let (path, less_is_better) = (column.at(), column.less_is_better?);
-            let of = difference(first, result, &path).filter(|of| of.noise == Noise::Beyond)?;
+            let less_is_better = column.less_is_better?;
+            let of =
+                difference(first, result, &column.path).filter(|of| of.noise == Noise::Beyond)?;
             let number = |of: &VariantResult| {
-                shown(&of.statistics, &path).text(|number| column.form.text(number))
+                shown(&of.statistics, &column.path).text(|number| format::of(column.form, number))
             };
             let (was, is, change) = (number(first), number(result), change_within(&of));
             let text = format!("{} {was} → {is} ({change})", clean(&column.caption));
@@ -111,9 +112,9 @@ const MATTERS: f64 = 0.1;
 fn needed(results: &[VariantResult], columns: &[Column]) -> Option<String> {
     let (first, others) = results.split_first()?;
     let seeds = |column: &Column, result: &VariantResult| {
-        let path = column.at();
-        let of = difference(first, result, &path)?;
-        let ([low, high], base) = (of.interval?, shown(&first.statistics, &path).estimate.mean?);
+        let of = difference(first, result, &column.path)?;
+        let ([low, high], base) =
+            (of.interval?, shown(&first.statistics, &column.path).estimate.mean?);
         let is_measured = of.noise == Noise::Within && of.n >= FEW as u32 && base > 0.0;
         let needed = f64::from(of.n) * libm::pow((high - low) / 2.0 / (MATTERS * base), 2.0);
         (is_measured && needed > f64::from(of.n)).then_some(needed)
@@ -143,7 +144,7 @@ fn samples(key: &str) -> Option<f64> {
 /// The samples of a seed that a column's percentile rests on, and their noun, where they are too
 /// few; and by how much.
 fn too_few(trees: &[&Tree<Estimate>], column: &Column) -> Option<(f64, &'static str, f64)> {
-    let path = column.at();
+    let path: Vec<&str> = column.path.iter().map(String::as_str).collect();
     let (key, class) = path.split_last()?;
     let (of, noun) = match class {
         ["slowdown", class @ ..] => ([&["fct_us"], class, &["count"]].concat(), "flows"),

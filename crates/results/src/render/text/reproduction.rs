@@ -73,7 +73,7 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
 
 fn claim_lines(columns: Columns, of: &Reproduction, claim: &Claim) -> Vec<String> {
     let mut statement = broken(&clean(&claim.statement), columns.statement);
-    let (kind, rows) = (claim.kind.told().unwrap_or_default(), clean(&about(claim)));
+    let (kind, rows) = (claim.kind.note().unwrap_or_default(), clean(&about(claim)));
     let anyway = if claim.holds_anyway() { ANYWAY } else { "" };
     let (best, open, spread) = (best_of(claim), completed(claim), within(claim));
     let words = [kind, &rows, &best, &open, &spread, anyway]

@@ -5,7 +5,7 @@
 use crate::model::program::Program;
 use crate::model::summary::{Collectives, Summary};
 use crate::model::{Estimate, Ordered, Tree, clean};
-use crate::render::format::{NONE, bytes, count, digits, percent, ratio, time, whole};
+use crate::render::format::{self, NONE, bytes, count, digits, percent, ratio, time, whole};
 use crate::render::text::layout::{Warnings, fitted, listed, short};
 use crate::statistics::censoring::shown;
 use crate::statistics::numbers::statistics;
@@ -85,7 +85,7 @@ fn chosen(summary: &Summary) -> Vec<String> {
     let tree = statistics(summary);
     let names: Vec<String> = summary.shows.iter().map(|(name, _)| name.to_string()).collect();
     let number = |column: &Column| {
-        let value = shown(&tree, &column.at()).text(|number| column.form.text(number));
+        let value = shown(&tree, &column.path).text(|number| format::of(column.form, number));
         format!("{} {value}", clean(&column.name))
     };
     let parts: Vec<String> = columns(&names, &[&tree]).iter().map(number).collect();

@@ -1,13 +1,13 @@
 //! The points of a sweep beside each other.
 
 use crate::model::{Estimate, FEW, Point, Status, Sweep, Tree, clean};
+use crate::render::best::verdict;
 use crate::render::format::percent;
 use crate::render::text::blocks::{Against, Marks, Row, Table, bounds};
 use crate::render::text::compare::few;
 use crate::render::text::layout::{NAME, Warnings, wrapped};
 use crate::render::words::words;
 use crate::statistics::points::{self, base_of, columns_of, compared_with, exceptions, label};
-use crate::statistics::subject::verdict;
 
 /// Points that the table shows at most.
 const SHOWN: usize = 100;
