@@ -1,11 +1,11 @@
 //! `millpond compare`: the variants of a scenario (and of `--vary`) beside each other.
 
 use crate::args::{CompareArgs, Format, WorldName};
+use crate::eprint;
 use crate::failure::Failure;
+use crate::print;
 use crate::run::{default_out, introduce, load};
-use crate::say;
 use crate::stderr::{keep_new, warn};
-use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{world_name, worlds};
 use millpond::{Comparison, Options, Status, VariantResult, World};
@@ -42,7 +42,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         warn(comparison.warnings(), args.output.warnings());
     }
     if let Some(warning) = baseline.as_deref().and_then(|it| other_seeds(&comparison, it)) {
-        tell(format_args!("warning: {warning}"));
+        eprint(format_args!("warning: {warning}"));
     }
     if !args.output.quiet && !args.output.json && args.format.name.is_none() {
         let names = comparison.variants().into_iter().zip(comparison.abouts());
@@ -64,9 +64,9 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let judged = judge(args, results, baseline.as_deref())?;
     if args.output.json {
         let text = serde_json::to_string_pretty(results)?;
-        say(&text);
+        print(&text);
     } else if let Some(format) = args.format.name {
-        say(&match format {
+        print(&match format {
             Format::Junit => compare_junit(comparison.name(), results),
             Format::Markdown if judged.is_empty() => compare_markdown(results),
             Format::Markdown => {
@@ -75,13 +75,13 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
         });
     } else if !args.output.quiet {
         let new = unannounced(results, comparison.warnings());
-        say(&compare_table(&new, args.output.warnings()));
+        print(&compare_table(&new, args.output.warnings()));
         if args.by_size {
-            say(&sizes_table(results));
+            print(&sizes_table(results));
         }
-        judged.iter().for_each(|one| say(&judged_text(one)));
+        judged.iter().for_each(|one| print(&judged_text(one)));
         let folder = &compared.folder;
-        say(&format!(
+        print(&format!(
             "results: {}\nreport:  {}",
             folder.display(),
             folder.join("report.html").display()

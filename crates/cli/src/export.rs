@@ -1,9 +1,9 @@
 //! `export`, `completions`, `man`: what other programs take in.
 
-use crate::args::{Cli, CompletionArgs, ExportArgs, ManArgs};
-use crate::failure::Failure;
-use crate::say;
-use crate::tell;
+use crate::args::{Cli, ExportArgs};
+use crate::eprint;
+use crate::failure::{Failure, io_error};
+use crate::print;
 use clap::CommandFactory;
 use millpond_results::{Error, default_table, write_csv, write_fct};
 use std::ffi::OsString;
@@ -95,7 +95,7 @@ fn replace(dir: &Path, content: &Content<'_>, file: &Path) -> Result<(), Failure
     if rows.is_err() {
         let _ = std::fs::remove_file(&partial);
     }
-    tell(format_args!("{}: {} rows of {}", file.display(), rows?, content.name()));
+    eprint(format_args!("{}: {} rows of {}", file.display(), rows?, content.name()));
     Ok(())
 }
 
@@ -121,26 +121,21 @@ impl Write for InPlace<'_> {
 }
 
 /// Prints what a shell needs to complete commands.
-pub fn completions(args: &CompletionArgs) -> Result<(), Failure> {
+pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "millpond", &mut text);
-    say(&String::from_utf8_lossy(&text));
+    clap_complete::generate(shell, &mut Cli::command(), "millpond", &mut text);
+    print(&String::from_utf8_lossy(&text));
     Ok(())
 }
 
 /// Writes the manual: `millpond.1` and a page for each command.
-pub fn man(args: &ManArgs) -> Result<(), Failure> {
-    let dir = &args.out;
+pub fn man(dir: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(dir).map_err(|e| io_error("create", dir, e))?;
     clap_mangen::generate_to(Cli::command(), dir).map_err(|e| io_error("write", dir, e))?;
-    tell(format_args!(
+    eprint(format_args!(
         "manual pages: {} (man -l {})",
         dir.display(),
         dir.join("millpond.1").display()
     ));
     Ok(())
-}
-
-fn io_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::Io { doing, path: path.to_path_buf(), source }
 }

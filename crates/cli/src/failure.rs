@@ -1,6 +1,8 @@
 //! How a command fails, and with which exit code.
 
 use millpond_scenario::Errors;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not do what was asked.
@@ -21,7 +23,7 @@ pub enum Failure {
     Results(#[from] millpond_results::Error),
     /// The output did not get to its reader.
     #[error("cannot write to stdout: {0}")]
-    Stdout(std::io::Error),
+    Stdout(io::Error),
     /// The run's own check: packets or bytes were created or lost.
     #[error("the audit failed: {0}; this is a bug in millpond, please report it with the manifest")]
     Audit(String),
@@ -71,6 +73,11 @@ impl From<millpond_claims::Error> for Failure {
 }
 
 impl Failure {
+    /// Of a file that only `--force` replaces.
+    pub fn is_there(file: &Path) -> Failure {
+        Failure::Usage(format!("{} is there already; --force replaces it", file.display()))
+    }
+
     /// Of a lab's run that gave these warnings.
     pub fn invalid(warnings: &[String]) -> Failure {
         let why = warnings.iter().find(|warning| warning.starts_with("invalid"));
@@ -90,4 +97,8 @@ impl Failure {
             Failure::Interrupted | Failure::Stopped(_) => 130,
         })
     }
+}
+
+pub fn io_error(doing: &'static str, path: &Path, source: io::Error) -> millpond_results::Error {
+    millpond_results::Error::Io { doing, path: path.to_path_buf(), source }
 }

@@ -3,68 +3,64 @@
 //! The files are written into a folder of their own and the scenario is planned there; only then do
 //! they take their places. So what is imported runs, and a failed import leaves nothing.
 
-use crate::args::{ImportArgs, ImportFrom, ImportOutput};
-use crate::failure::Failure;
-use crate::say;
+use crate::args::{ImportFrom, ImportOutput};
+use crate::failure::{Failure, io_error};
+use crate::print;
 use millpond_import::{Fate, Imported, Told};
-use millpond_results::{Error, filled};
+use millpond_results::filled;
 use millpond_scenario::{Errors, Problem, Scenario};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 const WIDTH: usize = 100;
 
-/// A kind of fate: which it is, what it is called, the title of its keys, and whether it is always
-/// reported.
+/// A kind of fate: its name, the title of its keys, and whether it is always reported.
 struct FateKind {
-    is: fn(&Fate) -> bool,
     name: &'static str,
     title: &'static str,
     always: bool,
-}
-
-const fn kind(
-    is: fn(&Fate) -> bool,
-    name: &'static str,
-    title: &'static str,
-    always: bool,
-) -> FateKind {
-    FateKind { is, name, title, always }
 }
 
 /// In the order of the report.
 const FATES: [FateKind; 6] = [
-    kind(|fate| matches!(fate, Fate::Becomes(_)), "honoured", "honoured:", false),
-    kind(
-        |fate| matches!(fate, Fate::Output),
-        "about what is written there",
-        "about what is written there; millpond writes its own results:",
-        false,
-    ),
-    kind(
-        |fate| matches!(fate, Fate::Unused(_)),
-        "without effect there, too",
-        "without effect there, too:",
-        false,
-    ),
-    kind(|fate| matches!(fate, Fate::LeftOut(_)), "left out", "left out:", true),
-    kind(
-        |fate| matches!(fate, Fate::Unknown(_)),
-        "unknown",
-        "unknown, and not read; check whether one of them matters:",
-        true,
-    ),
-    kind(
-        |fate| matches!(fate, Fate::Missing(_)),
-        "not modelled",
-        "warning: not modelled, and with an effect on results there:",
-        true,
-    ),
+    FateKind { name: "honoured", title: "honoured:", always: false },
+    FateKind {
+        name: "about what is written there",
+        title: "about what is written there; millpond writes its own results:",
+        always: false,
+    },
+    FateKind {
+        name: "without effect there, too",
+        title: "without effect there, too:",
+        always: false,
+    },
+    FateKind { name: "left out", title: "left out:", always: true },
+    FateKind {
+        name: "unknown",
+        title: "unknown, and not read; check whether one of them matters:",
+        always: true,
+    },
+    FateKind {
+        name: "not modelled",
+        title: "warning: not modelled, and with an effect on results there:",
+        always: true,
+    },
 ];
 
-pub fn import(args: &ImportArgs) -> Result<(), Failure> {
-    let (imported, source, output) = match &args.from {
+/// The place of a fate's kind among [`FATES`], and its detail.
+fn kind_and_detail(fate: &Fate) -> (usize, &str) {
+    match fate {
+        Fate::Becomes(text) => (0, text),
+        Fate::Output => (1, ""),
+        Fate::Unused(text) => (2, text),
+        Fate::LeftOut(text) => (3, text),
+        Fate::Unknown(text) => (4, text),
+        Fate::Missing(text) => (5, text),
+    }
+}
+
+pub fn import(from: &ImportFrom) -> Result<(), Failure> {
+    let (imported, source, output) = match from {
         ImportFrom::Hpcc { config, topology, flows, workload, output } => {
             let instead = millpond_import::hpcc::Instead {
                 topology: topology.as_deref(),
@@ -77,12 +73,12 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
             (millpond_import::htsim::import(matrix, topology.as_deref())?, matrix, output)
         }
     };
-    let print = |written: &[PathBuf]| match output.json {
-        true => say(&as_json(&imported, written).to_string()),
-        false => say(&report(&imported, output.all)),
+    let report_on = |written: &[PathBuf]| match output.json {
+        true => print(&as_json(&imported, written).to_string()),
+        false => print(&report(&imported, output.all)),
     };
     if output.strict && imported.told.iter().any(Told::is_missing) {
-        print(&[]);
+        report_on(&[]);
         let counts = counts(&imported, |kind| kind.always);
         return Err(Failure::Usage(format!(
             "the scenario lacks something of the input ({counts}), and --strict is given: nothing \
@@ -90,21 +86,21 @@ pub fn import(args: &ImportArgs) -> Result<(), Failure> {
         )));
     }
     let places = write(&imported, source, output)?;
-    print(&places);
+    report_on(&places);
     if output.json {
         return Ok(());
     }
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    say(&format!("written: {}\nrun it:  millpond run {}", names.join(", "), names[0]));
+    print(&format!("written: {}\nrun it:  millpond run {}", names.join(", "), names[0]));
     Ok(())
 }
 
 /// The same as JSON: the facts, every key with its fate, and the files that were written.
 fn as_json(imported: &Imported, written: &[PathBuf]) -> serde_json::Value {
     let key = |told: &Told| {
-        let fate = FATES.iter().find(|kind| (kind.is)(&told.fate)).map(|kind| kind.name);
+        let (kind, detail) = kind_and_detail(&told.fate);
         serde_json::json!({
-            "place": told.place, "text": told.text, "fate": fate, "detail": detail(&told.fate),
+            "place": told.place, "text": told.text, "fate": FATES[kind].name, "detail": detail,
         })
     };
     serde_json::json!({
@@ -121,8 +117,9 @@ fn report(imported: &Imported, all: bool) -> String {
         let all = format!("{} keys and lines: {}", imported.told.len(), counts(imported, |_| true));
         lines.extend(wrapped("", &all));
     }
-    for kind in FATES.iter().filter(|kind| all || kind.always) {
-        let own: Vec<&Told> = imported.told.iter().filter(|told| (kind.is)(&told.fate)).collect();
+    for (at, kind) in FATES.iter().enumerate().filter(|(_, kind)| all || kind.always) {
+        let is_of = |told: &&Told| kind_and_detail(&told.fate).0 == at;
+        let own: Vec<&Told> = imported.told.iter().filter(is_of).collect();
         if !own.is_empty() {
             lines.push(format!("\n{}", kind.title));
             lines.extend(grouped(&own));
@@ -136,29 +133,20 @@ fn report(imported: &Imported, all: bool) -> String {
 
 /// How many there are of each of these kinds: "3 honoured, 1 unknown".
 fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
-    let of = |kind: &FateKind| imported.told.iter().filter(|told| (kind.is)(&told.fate)).count();
-    let parts = FATES
-        .iter()
-        .filter(|kind| counted(kind))
-        .map(|kind| (of(kind), kind.name))
-        .filter(|(n, _)| *n > 0);
-    parts.map(|(n, name)| format!("{n} {name}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Detail of a fate, beyond its kind.
-fn detail(fate: &Fate) -> &str {
-    match fate {
-        Fate::Becomes(text) | Fate::Unused(text) => text,
-        Fate::Missing(text) | Fate::Unknown(text) | Fate::LeftOut(text) => text,
-        Fate::Output => "",
-    }
+    let of = |at: usize| {
+        let own = imported.told.iter().filter(|told| kind_and_detail(&told.fate).0 == at);
+        Some(own.count()).filter(|n| *n > 0)
+    };
+    let kinds = FATES.iter().enumerate().filter(|(_, kind)| counted(kind));
+    let parts = kinds.filter_map(|(at, kind)| Some(format!("{} {}", of(at)?, kind.name)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Keys with their places, and below them what became of them: once for all that share it.
 fn grouped(all: &[&Told]) -> Vec<String> {
     let mut groups: Vec<(&str, Vec<&Told>)> = Vec::new();
     for told in all {
-        let text = detail(&told.fate);
+        let (_, text) = kind_and_detail(&told.fate);
         match groups.iter_mut().find(|(other, _)| *other == text) {
             Some((_, keys)) => keys.push(told),
             None => groups.push((text, vec![told])),
@@ -167,12 +155,9 @@ fn grouped(all: &[&Told]) -> Vec<String> {
     let mut lines = Vec::new();
     for (text, keys) in groups {
         for told in keys {
-            let name =
-                Path::new(&told.place).file_name().map(|name| name.to_string_lossy().into_owned());
-            lines.extend(wrapped(
-                "  ",
-                &format!("{}  {}", name.unwrap_or_else(|| told.place.clone()), told.text),
-            ));
+            let name = Path::new(&told.place).file_name().map(|name| name.to_string_lossy());
+            let name = name.unwrap_or(told.place.as_str().into());
+            lines.extend(wrapped("  ", &format!("{name}  {}", told.text)));
         }
         if !text.is_empty() {
             lines.extend(wrapped("      ", text));
@@ -204,17 +189,12 @@ fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) 
             _ => false,
         });
         let problem = error.problem.to_string().replace(&folder, "");
-        let help = error
-            .help
-            .as_ref()
-            .map(|help| format!(" ({})", help.replace(&folder, "")))
-            .unwrap_or_default();
-        lines.push(match origin {
-            Some(told) => format!("{}: {} has become {problem}{help}", told.place, told.text),
-            None => {
-                format!("{}: the scenario made of it is refused: {problem}{help}", source.display())
-            }
-        });
+        let help = error.help.as_ref().map(|help| format!(" ({})", help.replace(&folder, "")));
+        let from = match origin {
+            Some(told) => format!("{}: {} has become", told.place, told.text),
+            None => format!("{}: the scenario made of it is refused:", source.display()),
+        };
+        lines.push(format!("{from} {problem}{}", help.unwrap_or_default()));
     }
     Failure::Usage(lines.join("\n"))
 }
@@ -229,32 +209,24 @@ fn write(
     let names: Vec<&String> = written.chain(imported.copies.iter().map(|(_, name)| name)).collect();
     let places: Vec<PathBuf> = names.iter().map(|name| output.out.join(name)).collect();
     if let Some(place) = places.iter().find(|place| !output.force && place.exists()) {
-        return Err(Failure::Usage(format!(
-            "{} is there already; --force replaces it",
-            place.display()
-        )));
+        return Err(Failure::is_there(place));
     }
-    let at = |doing: &'static str, path: &Path, source: io::Error| Error::Io {
-        doing,
-        path: path.to_path_buf(),
-        source,
-    };
-    fs::create_dir_all(&output.out).map_err(|e| at("create", &output.out, e))?;
+    fs::create_dir_all(&output.out).map_err(|e| io_error("create", &output.out, e))?;
     let partial = output.out.join(format!(".import-{}", std::process::id()));
-    fs::create_dir(&partial).map_err(|e| at("create", &partial, e))?;
+    fs::create_dir(&partial).map_err(|e| io_error("create", &partial, e))?;
     let written = (|| -> Result<(), Failure> {
         for (name, text) in &imported.files {
             let path = partial.join(name);
-            fs::write(&path, text).map_err(|e| at("write", &path, e))?;
+            fs::write(&path, text).map_err(|e| io_error("write", &path, e))?;
         }
         for (from, name) in &imported.copies {
-            fs::copy(from, partial.join(name)).map_err(|e| at("copy", from, e))?;
+            fs::copy(from, partial.join(name)).map_err(|e| io_error("copy", from, e))?;
         }
         let scenario = Scenario::load(&partial.join(&imported.files[0].0));
         let planned = scenario.and_then(|scenario| scenario.plan(None, &[], None));
         planned.map_err(|errors| refused(imported, source, &partial, &errors))?;
         for (name, place) in names.iter().zip(&places) {
-            fs::rename(partial.join(name), place).map_err(|e| at("replace", place, e))?;
+            fs::rename(partial.join(name), place).map_err(|e| io_error("replace", place, e))?;
         }
         Ok(())
     })();

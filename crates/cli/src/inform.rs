@@ -1,10 +1,10 @@
 //! `check`, `list`, `explain`, `schema`: what can be asked without running anything.
 
-use crate::args::{CheckArgs, ExplainArgs, JsonArgs};
+use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::pages::located;
+use crate::print;
 use crate::run::load;
-use crate::say;
 use millpond_core::registry::{Choice, PathProperty, Signal};
 use millpond_core::switch::buffer::Capacity;
 use millpond_core::switch::marking::Threshold;
@@ -28,7 +28,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     };
     // The report of a plan is kept, not the plan: there may be thousands, and all are made before
     // any is printed.
-    let (mut resolved, mut told) = (None, Vec::new());
+    let (mut resolved, mut reports) = (None, Vec::new());
     // Variants print of their load and their notes what differs from the first's.
     let mut first: Option<Vec<String>> = None;
     let mut idle = scenario.idle();
@@ -37,7 +37,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         let mut warnings = plan.warnings().to_vec();
         // Of the scenario and all its variants, and so reported once.
         warnings.append(&mut idle);
-        told.push(if args.json {
+        reports.push(if args.json {
             as_json(plan.detail(), variant.as_deref(), &warnings)
         } else {
             let load = load_lines(plan.detail());
@@ -49,11 +49,11 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         resolved.get_or_insert(plan.resolved().to_string());
     }
     if args.resolved {
-        say(&resolved.unwrap_or_default());
+        print(&resolved.unwrap_or_default());
     } else if args.json {
-        say(&serde_json::Value::Array(told).to_string());
+        print(&serde_json::Value::Array(reports).to_string());
     } else {
-        told.iter().filter_map(|text| text.as_str()).for_each(say);
+        reports.iter().filter_map(|text| text.as_str()).for_each(print);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn describe(plan: &Plan) -> String {
 }
 
 /// Places that every plan names, and one that none reports: hosts jitter in nearly all.
-const TOLD: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
+const NAMED: [&str; 4] = ["switch.path", "switch.buffer", "switch.marking", "host.jitter"];
 
 /// Of the places that a scenario seldom chooses at, those where it has, along the packet's path:
 /// ("switch.queue", "srpt").
@@ -114,7 +114,7 @@ fn others(plan: &Plan) -> Vec<(&'static str, &'static str)> {
     impl Visit for Others {
         fn choice<C: Choice>(&mut self, choice: &C) {
             let place = C::place();
-            if choice.kind() != place.default && !TOLD.contains(&place.path) {
+            if choice.kind() != place.default && !NAMED.contains(&place.path) {
                 self.0.push((place.path, choice.kind()));
             }
         }
@@ -186,13 +186,13 @@ fn mechanisms(plan: &Plan) -> BTreeMap<&'static str, &'static str> {
     always.into_iter().chain(others(plan)).collect()
 }
 
-pub fn list(args: &JsonArgs) -> Result<(), Failure> {
-    if args.json {
+pub fn list(json: bool) -> Result<(), Failure> {
+    if json {
         let places: Vec<serde_json::Value> = catalogue::places().iter().map(place_json).collect();
         let sizes: Vec<&str> = BUILTIN.iter().map(|cdf| cdf.name).collect();
-        say(&serde_json::json!({ "places": places, "sizes": sizes }).to_string());
+        print(&serde_json::json!({ "places": places, "sizes": sizes }).to_string());
     } else {
-        say(&explain::list());
+        print(&explain::list());
     }
     Ok(())
 }
@@ -225,23 +225,23 @@ fn place_json(info: &PlaceInfo) -> serde_json::Value {
 }
 
 /// Explains a key, a kind or a place.
-pub fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let text = located(&explain::explain(&args.name).map_err(Failure::Usage)?);
-    if args.json {
-        say(&serde_json::json!({ "name": args.name, "text": text }).to_string());
+pub fn explain(name: &str, json: bool) -> Result<(), Failure> {
+    let text = located(&explain::explain(name).map_err(Failure::Usage)?);
+    if json {
+        print(&serde_json::json!({ "name": name, "text": text }).to_string());
     } else {
-        say(&text);
+        print(&text);
     }
     Ok(())
 }
 
 pub fn schema() -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&schema::schema())?;
-    say(&text);
+    print(&text);
     Ok(())
 }
 
 pub fn reference() -> Result<(), Failure> {
-    say(&reference::reference());
+    print(&reference::reference());
     Ok(())
 }

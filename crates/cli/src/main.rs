@@ -1,6 +1,6 @@
 //! The `millpond` command: thin. It reads arguments, calls the crates, prints.
 
-// `say` and `tell` do not panic.
+// `print` and `eprint` do not panic.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
@@ -35,8 +35,8 @@ use millpond_scenario::Errors;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-pub(crate) use stderr::tell;
-pub(crate) use stdout::say;
+pub(crate) use stderr::eprint;
+pub(crate) use stdout::print;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -47,25 +47,25 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Compare(args) => compare::compare(args),
         Command::New(args) => new::new(args),
-        Command::Report(args) => report::report(args),
-        Command::Plot(args) => plot::plot(args),
+        Command::Report { dir } => report::report(dir),
+        Command::Plot { results, figures, out } => plot::plot(results, figures, out),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Export(args) => export::export(args),
-        Command::Import(args) => import::import(args),
+        Command::Import { from } => import::import(from),
         Command::Lab(args) => linux::lab(args),
         Command::Limit(args) => linux::limit(args),
         Command::Switch(args) => linux::switch(args),
         Command::Check(args) => inform::check(args),
-        Command::List(args) => inform::list(args),
-        Command::Explain(args) => inform::explain(args),
+        Command::List(args) => inform::list(args.json),
+        Command::Explain { name, json } => inform::explain(name, *json),
         Command::Schema => inform::schema(),
-        Command::Completions(args) => export::completions(args),
-        Command::Man(args) => export::man(args),
+        Command::Completions { shell } => export::completions(*shell),
+        Command::Man { out } => export::man(out),
         Command::Reference => inform::reference(),
     };
-    let told = stdout::told().map_err(Failure::Stdout);
-    match done.and(told) {
+    let printed = stdout::failure().map_err(Failure::Stdout);
+    match done.and(printed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             explain(&failure);
@@ -91,20 +91,20 @@ fn explain(failure: &Failure) {
     match failure {
         Failure::Scenario(errors) => show(errors),
         Failure::Point(at, errors) => {
-            tell(format_args!("at {at}: (--skip-invalid leaves such points out)"));
+            eprint(format_args!("at {at}: (--skip-invalid leaves such points out)"));
             show(errors);
         }
-        Failure::Interrupted | Failure::Stopped(_) => tell(failure),
-        other => tell(format_args!("error: {other}")),
+        Failure::Interrupted | Failure::Stopped(_) => eprint(failure),
+        other => eprint(format_args!("error: {other}")),
     }
 }
 
 /// The errors of a text, each with its place.
 fn show(errors: &Errors) {
     for error in &errors.errors {
-        tell(format_args!("{:?}", miette::Report::new(error.clone())));
+        eprint(format_args!("{:?}", miette::Report::new(error.clone())));
     }
     if errors.more > 0 {
-        tell(format_args!("and {} more errors", errors.more));
+        eprint(format_args!("and {} more errors", errors.more));
     }
 }

@@ -1,15 +1,15 @@
 //! `millpond report`: makes the page of a results folder again from its other files.
 
-use crate::args::ReportArgs;
 use crate::failure::Failure;
-use crate::say;
+use crate::print;
+use std::path::Path;
 
-pub fn report(args: &ReportArgs) -> Result<(), Failure> {
-    if !millpond_results::is_result(&args.dir) {
+pub fn report(dir: &Path) -> Result<(), Failure> {
+    if !millpond_results::is_result(dir) {
         let what = "is not a results folder: it has no manifest.json of millpond";
-        return Err(Failure::Usage(format!("{} {what}", args.dir.display())));
+        return Err(Failure::Usage(format!("{} {what}", dir.display())));
     }
-    millpond_results::write_report(&args.dir)?;
-    say(&args.dir.join("report.html").display().to_string());
+    millpond_results::write_report(dir)?;
+    print(&dir.join("report.html").display().to_string());
     Ok(())
 }

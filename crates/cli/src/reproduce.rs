@@ -4,15 +4,15 @@
 mod tests;
 
 use crate::args::{Format, ReproduceArgs, WorldName};
+use crate::eprint;
 use crate::failure::Failure;
 use crate::pages::located;
-use crate::say;
+use crate::print;
 use crate::span::span;
-use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::worlds;
 use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
-use millpond::{Options, World, WorldKind};
+use millpond::{Estimate, Options, World, WorldKind};
 use millpond_claims::{
     Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
     find_paper, is_of, papers, write_gallery,
@@ -63,9 +63,9 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
             None => exhibits.push(measured().exhibit(&job.paper, Some(&ended.reproduction))),
         }
         if !args.quiet && !args.json && args.format.name.is_none() {
-            say(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
-            say(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
-            say(&format!(
+            print(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
+            print(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
+            print(&format!(
                 "results: {}\nreport:  {}",
                 job.out.display(),
                 job.out.join("report.html").display()
@@ -78,11 +78,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         written(args, &write_gallery(&exhibits, folder)?);
     }
     if args.json {
-        say(&claims_json(&total.claims));
+        print(&claims_json(&total.claims));
     }
     match args.format.name {
-        Some(Format::Junit) => say(&claims_junit(&total.claims)),
-        Some(Format::Markdown) => say(&claims_markdown(&total.claims)),
+        Some(Format::Junit) => print(&claims_junit(&total.claims)),
+        Some(Format::Markdown) => print(&claims_markdown(&total.claims)),
         None => {}
     }
     total.result(args.strict)
@@ -92,7 +92,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
 fn pages(paper: &Paper) {
     let Paper { name, .. } = paper;
     if papers().iter().any(|built| built.name == *name) {
-        say(&located(&format!(
+        print(&located(&format!(
             "pages:   docs/reproduce-{name}.md (analysis), papers/{name}/page.md of the repository \
              (claims)"
         )));
@@ -106,7 +106,7 @@ fn recorded(args: &ReproduceArgs, name: &str, papers: &[Arc<Paper>]) -> Result<(
     for paper in papers {
         match Recorded::find(paper, name) {
             Ok(recorded) => exhibits.push(recorded.exhibit(paper, None)),
-            Err(error) if name == ALL => tell(format_args!("warning: left out: {error}")),
+            Err(error) if name == ALL => eprint(format_args!("warning: left out: {error}")),
             Err(error) => return Err(error.into()),
         }
     }
@@ -116,7 +116,7 @@ fn recorded(args: &ReproduceArgs, name: &str, papers: &[Arc<Paper>]) -> Result<(
 
 fn written(args: &ReproduceArgs, page: &Path) {
     if !args.quiet && !args.json && args.format.name.is_none() {
-        say(&format!("gallery: {}", page.display()));
+        print(&format!("gallery: {}", page.display()));
     }
 }
 
@@ -209,17 +209,17 @@ fn list(args: &ReproduceArgs) -> Result<(), Failure> {
             })
         };
         let all: Vec<_> = papers().iter().map(paper).collect();
-        say(&serde_json::Value::from(all).to_string());
+        print(&serde_json::Value::from(all).to_string());
         return Ok(());
     }
     for paper in papers() {
         let experiments: Vec<&str> = paper.experiments.iter().map(|e| e.name.as_str()).collect();
         let kinds = kinds(paper);
-        say(&format!("{:<10} {}: {} claims", paper.name, paper.title, kinds.all()));
-        say(&format!("{:<10} claims: {kinds}", ""));
-        say(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
+        print(&format!("{:<10} {}: {} claims", paper.name, paper.title, kinds.all()));
+        print(&format!("{:<10} claims: {kinds}", ""));
+        print(&format!("{:<10} experiments: {}", "", experiments.join(", ")));
     }
-    say("\nmillpond reproduce PAPER --dry-run prints what would be run");
+    print("\nmillpond reproduce PAPER --dry-run prints what would be run");
     Ok(())
 }
 
@@ -273,11 +273,10 @@ fn simulated<'a>(
     prepared: &'a Result<Prepared<'a>, &str>,
 ) -> Result<&'a Prepared<'a>, String> {
     let prepared = prepared.as_ref().map_err(|why| format!("left out by --quick: {why}"))?;
+    let runs = prepared.design.sweep.runs().count();
     match experiment.world {
-        WorldKind::Lab => Err(format!("{} runs in the lab", prepared.design.sweep.runs().count())),
-        WorldKind::Virtual => {
-            Err(format!("{} runs of real kernels", prepared.design.sweep.runs().count()))
-        }
+        WorldKind::Lab => Err(format!("{runs} runs in the lab")),
+        WorldKind::Virtual => Err(format!("{runs} runs of real kernels")),
         _ => Ok(prepared),
     }
 }
@@ -287,6 +286,12 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
     let cores = args.threads.given.unwrap_or_else(all_cores);
     let terminal = Terminal::new(args.quiet || args.json, "");
     let (mut total, mut rows, mut papers) = (Some(0.0), Vec::new(), Vec::new());
+    let line = |text: String| {
+        if !args.json {
+            print(&text);
+        }
+    };
+    let time = |seconds: Option<f64>| seconds.map_or("unknown".to_string(), span);
     catch_interrupts();
     for job in jobs {
         let prepared = job.prepare(true)?;
@@ -296,18 +301,14 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             "claims": counts.claims.all(), "kinds": kinds_json(counts.claims),
             "experiments": counts.experiments, "runs": counts.runs, "finished": counts.finished,
         }));
-        if !args.json {
-            say(&format!("{}: {counts}", job.paper.name));
-        }
-        for (experiment, prepared) in
-            prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment))
-        {
+        line(format!("{}: {counts}", job.paper.name));
+        let chosen = prepared.iter().filter(|(experiment, _)| job.is_chosen(experiment));
+        for (experiment, prepared) in chosen {
+            let name = &experiment.name;
             let prepared = match simulated(experiment, prepared) {
                 Ok(prepared) => prepared,
                 Err(why) => {
-                    if !args.json {
-                        say(&format!("{:<10} {why}", experiment.name));
-                    }
+                    line(format!("{name:<10} {why}"));
                     continue;
                 }
             };
@@ -315,41 +316,32 @@ fn dry_run(args: &ReproduceArgs, jobs: &[Reproducing]) -> Result<(), Failure> {
             let design = prepared.design.grown(&out);
             let (all, seeds) = (design.sweep.runs().count(), design.sweep.seeds.len());
             let resumes = is_of(&design.sweep, &out).then_some(out.as_path());
-            let estimate =
+            let Estimate { left, seconds, basis, .. } =
                 estimate(&prepared.scenario, &design, resumes, &options(args, &terminal))?;
-            total = total.zip(estimate.seconds).map(|(a, b)| a + b);
-            if !args.json {
-                let time = estimate.seconds.map_or("unknown".to_string(), span);
-                say(&format!(
-                    "{:<10} {} schemes × {} loads × {seeds} seeds = {all} runs, {} to do: {time} \
-                     ({})",
-                    experiment.name,
-                    experiment.schemes.len(),
-                    prepared.runs.loads.len(),
-                    estimate.left.len(),
-                    estimate.basis
-                ));
-                if let Err(why) = experiment.enough(seeds, job.effort) {
-                    say(&format!("{:<10} {why}: its claims would not be decided", ""));
-                }
+            total = total.zip(seconds).map(|(a, b)| a + b);
+            let (schemes, loads) = (experiment.schemes.len(), prepared.runs.loads.len());
+            line(format!(
+                "{name:<10} {schemes} schemes × {loads} loads × {seeds} seeds = {all} runs, {} to \
+                 do: {} ({basis})",
+                left.len(),
+                time(seconds)
+            ));
+            if let Err(why) = experiment.enough(seeds, job.effort) {
+                line(format!("{:<10} {why}: its claims would not be decided", ""));
             }
             rows.push(serde_json::json!({
-                "paper": job.paper.name, "experiment": experiment.name, "out": out, "runs": all,
-                "left": estimate.left.len(),
-                "estimate_s": estimate.seconds, "estimate_basis": estimate.basis,
+                "paper": job.paper.name, "experiment": name, "out": out, "runs": all,
+                "left": left.len(), "estimate_s": seconds, "estimate_basis": basis,
             }));
         }
-        if !args.json {
-            say(&format!("results would go to {}", job.out.display()));
-        }
+        line(format!("results would go to {}", job.out.display()));
     }
     if args.json {
         let estimate = serde_json::json!({
             "papers": papers, "experiments": rows, "estimate_s": total, "threads": cores,
         });
-        say(&estimate.to_string());
-    } else {
-        say(&format!("in all: {}, {cores} at a time", total.map_or("unknown".to_string(), span)));
+        print(&estimate.to_string());
     }
+    line(format!("in all: {}, {cores} at a time", time(total)));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::args::{Overrides, RunArgs, WorldName};
 use crate::failure::Failure;
 use crate::huge_pages::start_again;
-use crate::say;
+use crate::print;
 use crate::stderr::{keep_new, warn};
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::{with_console, world_name, worlds};
@@ -36,8 +36,8 @@ pub fn default_out(out: &Option<PathBuf>, name: &str, suffix: Option<&str>) -> P
 pub fn introduce<'a>(scenario: &str, about: impl IntoIterator<Item = (&'a str, &'a str)>) {
     let text = about_text(scenario, about);
     if !text.is_empty() {
-        say(&text);
-        say("");
+        print(&text);
+        print("");
     }
 }
 
@@ -86,11 +86,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     terminal.close();
     let mut written = done?;
     if args.output.json {
-        say(&written.summary.to_json());
+        print(&written.summary.to_json());
     } else if !quiet {
         keep_new(&mut written.summary.warnings, plan.warnings());
-        say(&run_table(&written.summary, args.output.warnings()));
-        say(&format!("results: {}", written.folder.display()));
+        print(&run_table(&written.summary, args.output.warnings()));
+        print(&format!("results: {}", written.folder.display()));
     }
     match written.summary.status {
         Status::Complete => Ok(()),

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 /// Prints warnings: the first of them and the number of the others, or all.
 pub fn warn(warnings: &[String], shown: Warnings) {
     let (first, others) = shown.of(warnings);
-    first.iter().for_each(|warning| tell(located(&format!("warning: {warning}"))));
-    others.iter().for_each(|others| tell(format_args!("note: {others}")));
+    first.iter().for_each(|warning| eprint(located(&format!("warning: {warning}"))));
+    others.iter().for_each(|others| eprint(format_args!("note: {others}")));
 }
 
 /// Removes the warnings that were printed before.
@@ -21,6 +21,6 @@ pub fn keep_new(warnings: &mut Vec<String>, printed: &[String]) {
 }
 
 /// Prints a text and ends its line.
-pub fn tell(text: impl Display) {
+pub fn eprint(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

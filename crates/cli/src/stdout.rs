@@ -10,7 +10,7 @@ use std::sync::Mutex;
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Prints a text and ends its line.
-pub fn say(text: &str) {
+pub fn print(text: &str) {
     let mut lost = LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if lost.is_some() {
         return;
@@ -29,7 +29,7 @@ pub fn is_lost() -> bool {
 
 /// The error that output was lost by, if it was; a reader that has gone away wants no more and has
 /// lost nothing.
-pub fn told() -> Result<(), io::Error> {
+pub fn failure() -> Result<(), io::Error> {
     match LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),

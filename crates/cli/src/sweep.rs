@@ -1,12 +1,12 @@
 //! `millpond sweep`: many runs, several at a time, that can be stopped and gone on with.
 
 use crate::args::{Keep, SweepArgs};
+use crate::eprint;
 use crate::failure::Failure;
+use crate::print;
 use crate::run::{default_out, load};
-use crate::say;
 use crate::span::span;
 use crate::stderr::{keep_new, warn};
-use crate::tell;
 use crate::watch::{Terminal, catch_interrupts};
 use millpond::{Estimate, Grid, Options, Status, Sweep, SweepResults};
 use millpond_results::{Point, SweepRun, sweep_table};
@@ -45,12 +45,14 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     }
     let mut sweep = millpond::sweep(&planned, &out, args.keep.into(), &options)?;
     if args.output.json {
-        say(&serde_json::to_string_pretty(&sweep)?);
+        print(&serde_json::to_string_pretty(&sweep)?);
     }
     if let Some((shard, of)) = args.shard {
         if !args.output.quiet && !args.output.json {
             let (runs, out) = (sweep.runs().count(), out.display());
-            say(&format!("shard {shard} of {of}: {runs} runs in {out}; --merge joins all shards"));
+            print(&format!(
+                "shard {shard} of {of}: {runs} runs in {out}; --merge joins all shards"
+            ));
         }
         return ended(&sweep);
     }
@@ -59,7 +61,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
             && !out.join(&run.folder).join("flows.parquet").exists()
     };
     if args.keep == Keep::All && !args.output.quiet && sweep.runs().any(|(_, run)| has_none(run)) {
-        tell(format_args!(
+        eprint(format_args!(
             "note: no pooled flows.parquet: runs that were finished before have kept less than \
              --keep all"
         ));
@@ -68,8 +70,8 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         for point in &mut sweep.points {
             keep_new(&mut point.warnings, planned.warnings());
         }
-        say(&sweep_table(&sweep, args.output.warnings()));
-        say(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
+        print(&sweep_table(&sweep, args.output.warnings()));
+        print(&format!("results: {}  (report.html, sweep.parquet, sweep.json)", out.display()));
     }
     ended(&sweep)
 }
@@ -103,26 +105,26 @@ fn dry_run(
             "out": out, "sweep": sweep, "runs": sweep.runs().count(), "left": left,
             "estimate_s": seconds, "estimate_basis": basis, "threads": cores,
         });
-        say(&value.to_string());
+        print(&value.to_string());
         return Ok(());
     }
     for (point, run) in sweep.runs() {
         let state = if left.contains(&run.run) { "" } else { "  (finished)" };
-        say(&format!("{:>6}  seed {:<4} {}{state}", run.run, run.seed, values_text(point, "  ")));
+        print(&format!("{:>6}  seed {:<4} {}{state}", run.run, run.seed, values_text(point, "  ")));
     }
     for point in sweep.points.iter().filter(|point| point.skipped.is_some()) {
         let reason = point.skipped.as_deref().unwrap_or_default();
-        say(&format!("left out: {}: {reason}", values_text(point, "  ")));
+        print(&format!("left out: {}: {reason}", values_text(point, "  ")));
     }
     let (points, all) =
         (sweep.points.iter().filter(|p| p.skipped.is_none()).count(), sweep.runs().count());
-    say(&format!(
+    print(&format!(
         "{points} points × {} seeds = {all} runs, {} to do, {cores} at a time",
         sweep.seeds.len(),
         left.len()
     ));
     let span = seconds.map_or("unknown".to_string(), span);
-    say(&format!("estimate: {span} ({basis}); results would go to {}", out.display()));
+    print(&format!("estimate: {span} ({basis}); results would go to {}", out.display()));
     Ok(())
 }
 

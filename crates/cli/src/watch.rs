@@ -1,6 +1,6 @@
 //! Progress on stderr, notes and warnings, Ctrl-C.
 
-use crate::tell;
+use crate::eprint;
 use indicatif::{ProgressBar, ProgressStyle};
 use millpond::{Control, Progress, Runs};
 use std::io::IsTerminal;
@@ -94,7 +94,7 @@ impl Terminal {
         let Some(pace) = &self.log else { return };
         let mut pace = pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if pace.is_due(Instant::now()) {
-            tell(text());
+            eprint(text());
         }
     }
 
@@ -161,8 +161,8 @@ impl Control for Terminal {
 
     fn warn(&self, text: &str) {
         match &*self.bar() {
-            Some(bar) => bar.suspend(|| tell(text)),
-            None => tell(text),
+            Some(bar) => bar.suspend(|| eprint(text)),
+            None => eprint(text),
         }
     }
 }

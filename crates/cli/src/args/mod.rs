@@ -70,9 +70,23 @@ An option answers its question. With a closed standard input the command needs a
     New(NewArgs),
     /// Make a results folder's report.html again
     #[command(after_help = "Example: millpond report out/microburst-compare")]
-    Report(ReportArgs),
+    Report {
+        /// The results folder: of a run, a compare or a sweep
+        dir: PathBuf,
+    },
     /// Draw runs and compares, several in one chart, or a sweep over its longest key, as SVG files
-    Plot(PlotArgs),
+    Plot {
+        /// The results folders: of runs and compares, or of one sweep
+        #[arg(required = true, value_name = "RESULT")]
+        results: Vec<PathBuf>,
+        /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep those
+        /// of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all [default: all]
+        #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
+        figures: Vec<String>,
+        /// The folder of the files, NAME.svg each; older ones of these names are replaced
+        #[arg(long, value_name = "DIR", default_value = "out/plots")]
+        out: PathBuf,
+    },
     /// Run a grid of values and seeds over all cores; stopped, the same command goes on
     #[command(after_help = "\
 Examples: millpond sweep scenarios/incast.toml --grid traffic.incast.degree=8,16,32 --seeds 10
@@ -86,8 +100,8 @@ Ctrl-C or a crash loses only the runs under way: the same command goes on with t
 Exit codes: 0 all runs are complete, 1 some runs failed (listed; the same command repeats them),
 2 bad usage, 3 some runs stalled (no open flow can end; results are kept), 130 interrupted.")]
     Sweep(SweepArgs),
-    /// Run a paper's experiments and say which of its claims hold; stopped, the same command goes
-    /// on
+    /// Run a paper's experiments and report which of its claims hold; stopped, the same command
+    /// goes on
     #[command(after_help = "\
 Examples: millpond reproduce canary --quick               what minutes can decide
           millpond reproduce canary --dry-run             list the runs and estimate their time
@@ -116,7 +130,10 @@ Examples: millpond import hpcc mix/config.txt --out imported
 hpcc reads the configuration, topology and flow files of HPCC's released simulator, and of its forks
 by TLT, ConWeave and SimAI. htsim reads its connection matrices and topologies. An error names file
 and line; nothing is written then.")]
-    Import(ImportArgs),
+    Import {
+        #[command(subcommand)]
+        from: ImportFrom,
+    },
     /// Hold cgroups to their bandwidth without queueing (Linux, eBPF)
     #[command(after_help = "\
 Examples: millpond limit apply limits.toml              install the file's limits, or change them
@@ -170,7 +187,7 @@ A run whose packets left too late is \"invalid\" (exit code 4).
 Needs root. Namespaces end with the command, also by Ctrl-C; after kill -9 the next lab removes
 them.")]
     Lab(LabArgs),
-    /// Check a scenario without running it: what it says, what each port gets, what it warns of
+    /// Check a scenario without running it: its content, what each port gets, its warnings
     #[command(after_help = "\
 Examples: millpond check scenarios/incast.toml
           millpond check - < scenario.toml
@@ -185,7 +202,14 @@ Examples: millpond explain transport.min-rto            a key
           millpond explain dctcp                        a mechanism
           millpond explain switch.marking               a place and what can be there
           millpond explain wcmp                         a name of the field, and its name here")]
-    Explain(ExplainArgs),
+    Explain {
+        /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field
+        /// (wcmp)
+        name: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON schema of scenarios, for editors
     #[command(after_help = "\
 Example: millpond schema > millpond.schema.json
@@ -195,12 +219,20 @@ completes keys, shows what they mean, and marks wrong ones. docs/editors.md has 
     /// Print completions for a shell
     #[command(after_help = "\
 Example: millpond completions bash > ~/.local/share/bash-completion/completions/millpond")]
-    Completions(CompletionArgs),
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
     /// Write the manual pages
     #[command(
         after_help = "Example: millpond man --out ~/.local/share/man/man1 && man millpond-sweep"
     )]
-    Man(ManArgs),
+    Man {
+        /// The folder to write to
+        #[arg(long, value_name = "DIR", default_value = "man")]
+        out: PathBuf,
+    },
     /// Print the scenario reference of the book, in Markdown
     #[command(hide = true)]
     Reference,
@@ -436,7 +468,7 @@ pub struct SweepArgs {
     pub merge: Vec<PathBuf>,
     #[command(flatten)]
     pub threads: Threads,
-    /// Say what would be run and how long it may take
+    /// Print what would be run and how long it may take
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -515,7 +547,7 @@ pub struct ReproduceArgs {
     pub seeds: Seeds,
     #[command(flatten)]
     pub threads: Threads,
-    /// Say what would be run and how long it may take
+    /// Print what would be run and how long it may take
     #[arg(long)]
     pub dry_run: bool,
     /// The results folder [default: out/reproduce-PAPER, with --quick out/reproduce-PAPER-quick]
@@ -568,13 +600,6 @@ pub struct ExportArgs {
     /// The file to write; - is stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub csv: PathBuf,
-}
-
-/// Arguments of `import`.
-#[derive(Args, Debug)]
-pub struct ImportArgs {
-    #[command(subcommand)]
-    pub from: ImportFrom,
 }
 
 /// Whose files.
@@ -630,22 +655,6 @@ pub struct ImportOutput {
     pub json: bool,
 }
 
-/// Arguments of `completions`.
-#[derive(Args, Debug)]
-pub struct CompletionArgs {
-    /// The shell
-    #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
-}
-
-/// Arguments of `man`.
-#[derive(Args, Debug)]
-pub struct ManArgs {
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "man")]
-    pub out: PathBuf,
-}
-
 /// Where results go and what is printed.
 #[derive(Args, Clone, Debug)]
 pub struct OutputArgs {
@@ -675,28 +684,6 @@ impl OutputArgs {
     }
 }
 
-/// Arguments of `plot`.
-#[derive(Args, Debug)]
-pub struct PlotArgs {
-    /// The results folders: of runs and compares, or of one sweep
-    #[arg(required = true, value_name = "RESULT")]
-    pub results: Vec<PathBuf>,
-    /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep those
-    /// of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all [default: all]
-    #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
-    pub figures: Vec<String>,
-    /// The folder of the files, NAME.svg each; older ones of these names are replaced
-    #[arg(long, value_name = "DIR", default_value = "out/plots")]
-    pub out: PathBuf,
-}
-
-/// Arguments of `report`.
-#[derive(Args, Debug)]
-pub struct ReportArgs {
-    /// The results folder: of a run, a compare or a sweep
-    pub dir: PathBuf,
-}
-
 /// Arguments of `check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
@@ -718,17 +705,6 @@ pub struct CheckArgs {
 /// Arguments of `list`.
 #[derive(Args, Debug)]
 pub struct JsonArgs {
-    /// Print as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `explain`.
-#[derive(Args, Debug)]
-pub struct ExplainArgs {
-    /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field
-    /// (wcmp)
-    pub name: String,
     /// Print as JSON
     #[arg(long)]
     pub json: bool,

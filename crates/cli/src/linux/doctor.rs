@@ -1,8 +1,7 @@
 //! `millpond lab doctor`: what the worlds `lab` and `virtual` find on this machine.
 
-use crate::args::JsonArgs;
 use crate::failure::Failure;
-use crate::say;
+use crate::print;
 use serde::Serialize;
 
 /// One thing that a world needs.
@@ -61,14 +60,14 @@ fn kernels() -> Vec<Need> {
     vec![need("virtual", "the world", Err(why.into()))]
 }
 
-pub fn doctor(args: &JsonArgs) -> Result<(), Failure> {
+pub fn doctor(json: bool) -> Result<(), Failure> {
     let needs: Vec<Need> = lab().into_iter().chain(kernels()).collect();
-    if args.json {
-        say(&serde_json::to_string_pretty(&needs)?);
+    if json {
+        print(&serde_json::to_string_pretty(&needs)?);
     } else {
         for Need { world, name, ok, detail } in &needs {
             let mark = if *ok { "ok  " } else { "LACK" };
-            say(&format!("{mark} {world:8} {name:20} {detail}"));
+            print(&format!("{mark} {world:8} {name:20} {detail}"));
         }
     }
     let lacking: Vec<String> = needs

@@ -16,13 +16,15 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
         need_root()?;
     }
     match &args.command {
-        Some(LabCommand::Doctor(args)) => doctor::doctor(args),
+        Some(LabCommand::Doctor(args)) => doctor::doctor(args.json),
         Some(LabCommand::Up(args)) => standing::up(args),
         Some(LabCommand::Down(which)) => standing::down(which),
-        Some(LabCommand::List(args)) => standing::list(args),
-        Some(LabCommand::Shell(args)) => standing::shell(args),
-        Some(LabCommand::Exec(args)) => standing::exec(args),
-        Some(LabCommand::Capture(args)) => standing::capture(args),
+        Some(LabCommand::List { json }) => standing::list(*json),
+        Some(LabCommand::Shell { host, which }) => standing::shell(host, which),
+        Some(LabCommand::Exec { host, which, command }) => standing::exec(host, which, command),
+        Some(LabCommand::Capture { place, which, write, seconds }) => {
+            standing::capture(place, which, write.as_deref(), *seconds)
+        }
         Some(LabCommand::Ask(args)) => ask(args),
         None => run_scenario(args),
     }
@@ -58,11 +60,12 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
     let path = args.scenario.clone().unwrap_or_default();
     let scenario = load(&path, &args.overrides)?;
     let is_one = args.variant.is_some() || scenario.variants().is_empty();
-    let (scenario, overrides, shows, scale) =
-        (path, args.overrides.clone(), args.shows.clone(), args.scale);
-    let (output, seeds, threads) = (args.output.clone(), args.seeds.clone(), Threads::default());
-    if is_one && seeds.range.is_none() {
-        let (variant, seed, world) = (args.variant.clone(), None, WorldName::Lab);
+    let (overrides, shows, output) =
+        (args.overrides.clone(), args.shows.clone(), args.output.clone());
+    let (scale, threads) = (args.scale, Threads::default());
+    if is_one && args.seeds.range.is_none() {
+        let (variant, world) = (args.variant.clone(), WorldName::Lab);
+        let (scenario, seed, console) = (path, None, None);
         return run::run(&RunArgs {
             scenario,
             overrides,
@@ -70,7 +73,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
             variant,
             seed,
             world,
-            console: None,
+            console,
             scale,
             threads,
             output,
@@ -81,7 +84,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(text.into()));
     }
     compare::compare(&CompareArgs {
-        scenario,
+        scenario: path,
         overrides,
         variants: Vec::new(),
         vary: Vec::new(),
@@ -89,7 +92,7 @@ fn run_scenario(args: &LabArgs) -> Result<(), Failure> {
         by_size: false,
         worlds: vec![WorldName::Lab],
         scale,
-        seeds,
+        seeds: args.seeds.clone(),
         threads,
         judging: Judging::default(),
         format: FormatArgs::default(),

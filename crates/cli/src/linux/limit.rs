@@ -1,15 +1,16 @@
 //! `millpond limit`: calls `millpond_linux` by the arguments, and prints the results.
 
 use super::{examined, follow};
-use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, LimitRunArgs, ShowArgs};
+use crate::args::linux::{LimitAction, LimitArgs, LimitFileArgs, ShowArgs};
+use crate::eprint;
 use crate::failure::Failure;
-use crate::say;
-use crate::tell;
+use crate::print;
 use millpond_linux::limit::apply::{self, Done, Session};
 use millpond_linux::limit::cgroup::Hierarchy;
 use millpond_linux::limit::plan::Plan;
 use millpond_linux::limit::store::Source;
 use millpond_linux::limit::{Error, check, doctor, pods, serve, show};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,17 +20,21 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
     let bpffs = args.bpffs.as_path();
     match &args.action {
         LimitAction::Apply(file) => apply(bpffs, file, false),
-        LimitAction::Check(what) => check_files(&what.files),
-        LimitAction::Run(what) => run(bpffs, what),
-        LimitAction::Observe(what) => observe(bpffs, &what.what),
+        LimitAction::Check { files } => check_files(files),
+        LimitAction::Run { name, command, watch: None } => run(bpffs, name, command),
+        LimitAction::Run { name, watch: Some(process), .. } => {
+            watch(bpffs, name, *process);
+            Ok(())
+        }
+        LimitAction::Observe { what } => observe(bpffs, what),
         LimitAction::Show(how) => show_limits(bpffs, how),
-        LimitAction::Set(what) => {
+        LimitAction::Set { name, keys } => {
             let mut session = Session::existing(bpffs, &note)?;
-            let sources = session.set(&what.name, &what.keys)?;
+            let sources = session.set(name, keys)?;
             done(&session.install(sources, true)?);
-            let has = |s: &&Source| s.config.limits.iter().any(|l| l.name() == what.name);
+            let has = |s: &&Source| s.config.limits.iter().any(|l| l.name() == *name);
             if let Some(source) = session.sources.iter().find(has) {
-                tell(format_args!(
+                eprint(format_args!(
                     "note: {} is not changed: its next apply, as at a start of the service, brings \
                      its own values back",
                     source.file
@@ -37,32 +42,32 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
             }
             Ok(())
         }
-        LimitAction::Pods(from) => pods(&from.file),
+        LimitAction::Pods { file } => pods(file),
         LimitAction::Doctor(how) => {
             examined(&doctor::examine(bpffs), how.json, "limits cannot work on this host")
         }
-        LimitAction::Serve(how) => {
-            serve::serve(bpffs, how.metrics, &|text| tell(text))?;
+        LimitAction::Serve { metrics } => {
+            serve::serve(bpffs, *metrics, &|text| eprint(text))?;
             Ok(())
         }
-        LimitAction::Remove(what) => match &what.name {
+        LimitAction::Remove { name, .. } => match name {
             None => {
                 let removed = apply::remove_all(bpffs)?;
                 let is_removed = removed.is_some();
                 let notes = [removed.unwrap_or_default(), apply::cgroups_left()].concat();
                 match (is_removed, notes.is_empty()) {
-                    (true, true) => say("all limits are removed; nothing of them is left"),
-                    (true, false) => say("all limits are removed"),
+                    (true, true) => print("all limits are removed; nothing of them is left"),
+                    (true, false) => print("all limits are removed"),
                     (false, _) => none_installed("no limits are installed")?,
                 }
-                notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+                notes.iter().for_each(|text| note(text));
                 Ok(())
             }
             Some(name) => {
                 let mut session = Session::existing(bpffs, &note)?;
                 let sources = session.without(name)?;
                 done(&session.install(sources, true)?);
-                session.left().iter().for_each(|note| tell(format_args!("note: {note}")));
+                session.left().iter().for_each(|text| note(text));
                 Ok(())
             }
         },
@@ -71,12 +76,12 @@ pub fn limit(args: &LimitArgs) -> Result<(), Failure> {
 
 /// Prints a note for the user.
 fn note(text: &str) {
-    tell(format_args!("note: {text}"));
+    eprint(format_args!("note: {text}"));
 }
 
 fn open(bpffs: &Path) -> Result<Session, Failure> {
     let session = Session::open_noting(bpffs, &note)?;
-    session.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+    session.notes.iter().for_each(|text| note(text));
     Ok(session)
 }
 
@@ -84,11 +89,11 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     // Before anything is touched: errors of the file need no privilege to be found.
     let session = Session::look(bpffs)?;
     let source = session.read(&args.file, observe)?;
-    source.config.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
+    source.config.notes().iter().for_each(|text| note(text));
     if args.dry_run {
         let sources = session.with(source);
         let plan = session.plan(&sources)?;
-        say(&planned(&session.sources, &sources, &plan));
+        print(&planned(&session.sources, &sources, &plan));
         // As apply would.
         session.check(&plan, args.wait)?;
         return Ok(());
@@ -97,14 +102,14 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
     let source = session.read(&args.file, observe)?;
     if args.create {
         for folder in session.make_cgroups(&source)? {
-            tell(format_args!("note: made the cgroup {}", folder.display()));
+            eprint(format_args!("note: made the cgroup {}", folder.display()));
         }
     }
     let sources = session.with(source);
     done(&session.install(sources, args.wait)?);
     if let Ok(mut reading) = show::read(bpffs, None) {
         reading.find_foreign_sockets();
-        reading.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
+        reading.notes().iter().for_each(|text| note(text));
     }
     Ok(())
 }
@@ -113,30 +118,26 @@ fn apply(bpffs: &Path, args: &LimitFileArgs, observe: bool) -> Result<(), Failur
 fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
     for source in check::check(files)? {
         let config = &source.config;
-        say(&format!(
+        print(&format!(
             "{}: no errors in {} and {}",
             source.file,
             plural(config.limits.len(), "limit"),
             plural(config.floors.len(), "floor")
         ));
-        config.notes().iter().for_each(|note| tell(format_args!("note: {note}")));
+        config.notes().iter().for_each(|text| note(text));
     }
     Ok(())
 }
 
 /// Becomes the command, in the limit's cgroup.
-fn run(bpffs: &Path, args: &LimitRunArgs) -> Result<(), Failure> {
-    if let Some(process) = args.watch {
-        watch(bpffs, &args.name, process);
-        return Ok(());
-    }
-    let cgroup = Session::look(bpffs)?.cgroup_of(&args.name)?;
+fn run(bpffs: &Path, name: &str, command: &[OsString]) -> Result<(), Failure> {
+    let cgroup = Session::look(bpffs)?.cgroup_of(name)?;
     // The watcher's parent ends at once: the command gets no child that it has not started.
-    if let Ok(mut parent) = watcher(bpffs, &args.name, std::process::id()) {
+    if let Ok(mut parent) = watcher(bpffs, name, std::process::id()) {
         let _ = parent.wait();
     }
     cgroup.enter()?;
-    let [program, arguments @ ..] = &args.command[..] else { return Ok(()) };
+    let [program, arguments @ ..] = command else { return Ok(()) };
     let error = Command::new(program).args(arguments).exec();
     Err(Error::file(Path::new(program), error).into())
 }
@@ -152,7 +153,7 @@ fn watch(bpffs: &Path, name: &str, process: u32) {
     if std::os::unix::process::parent_id() == process {
         let _ = watcher(bpffs, name, process);
     } else if let Some(hint) = show::hint_of_process(bpffs, name, process) {
-        tell(format_args!("note: {hint}"));
+        eprint(format_args!("note: {hint}"));
     }
 }
 
@@ -180,20 +181,20 @@ fn pods(file: &Path) -> Result<(), Failure> {
     };
     let (config, notes) =
         pods::config(&file.to_string_lossy(), &text.map_err(|e| Error::file(file, e))?)?;
-    say(config.to_text().trim_start());
-    notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+    print(config.to_text().trim_start());
+    notes.iter().for_each(|text| note(text));
     Ok(())
 }
 
 fn done(done: &Done) {
-    say(&format!(
+    print(&format!(
         "{} in force, {} with programs",
         plural(done.limits, "limit"),
         plural(done.cgroups, "cgroup")
     ));
-    done.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+    done.notes.iter().for_each(|text| note(text));
     for (limit, reason) in &done.waiting {
-        tell(format_args!("note: limit \"{limit}\" waits for its cgroup: {reason}"));
+        eprint(format_args!("note: limit \"{limit}\" waits for its cgroup: {reason}"));
     }
 }
 
@@ -250,6 +251,6 @@ fn show_limits(bpffs: &Path, args: &ShowArgs) -> Result<(), Failure> {
 /// hides cgroups and limits alike.
 fn none_installed(text: &str) -> Result<(), Failure> {
     Hierarchy::find()?;
-    say(text);
+    print(text);
     Ok(())
 }

@@ -13,9 +13,10 @@ pub use switch::switch;
 
 use crate::args::linux::ShowArgs;
 use crate::failure::Failure;
-use crate::{say, stdout};
+use crate::{print, stdout};
 use millpond_linux::limit::doctor::{Finding, is_able, table};
 use serde::Serialize;
+use std::io::IsTerminal;
 
 /// Prints a reading, or with `--watch` one after another while somebody reads them.
 fn follow<R: Serialize>(
@@ -31,10 +32,10 @@ fn follow<R: Serialize>(
         }
         let now = read(&before)?;
         match args.json {
-            true => say(&serde_json::to_string(&now)?),
+            true => print(&serde_json::to_string(&now)?),
             // Home, and clear what is below: the table stays in its place.
-            false if args.watch => say(&format!("\x1b[H\x1b[J{}", table(&now, &before))),
-            false => say(&table(&now, &before)),
+            false if args.watch => print(&format!("\x1b[H\x1b[J{}", table(&now, &before))),
+            false => print(&table(&now, &before)),
         }
         if !args.watch || stdout::is_lost() {
             return Ok(());
@@ -46,12 +47,22 @@ fn follow<R: Serialize>(
 /// Prints the findings of `doctor`. The error `unable` if one of them is fatal.
 fn examined(findings: &[Finding], json: bool, unable: &str) -> Result<(), Failure> {
     match json {
-        true => say(&serde_json::to_string(findings)?),
-        false => say(&table(findings)),
+        true => print(&serde_json::to_string(findings)?),
+        false => print(&table(findings)),
     }
     match is_able(findings) {
         true => Ok(()),
         false => Err(Failure::Usage(unable.into())),
+    }
+}
+
+/// Refuses to write a capture to a terminal.
+fn needs_reader() -> Result<(), Failure> {
+    match std::io::stdout().is_terminal() {
+        true => Err(Failure::Usage(
+            "a capture is no text: give it a file (--write FILE), or a reader".into(),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -7,17 +7,18 @@
 //! Invariant: `up` ends with its namespaces, also by a signal; after `kill -9` the next lab removes
 //! them.
 
-use crate::args::linux::{CaptureArgs, ExecArgs, ListArgs, ShellArgs, UpArgs, WhichLab};
+use super::needs_reader;
+use crate::args::linux::{UpArgs, WhichLab};
 use crate::failure::Failure;
 use crate::run::load;
 use crate::watch::{catch_interrupts, interrupted};
-use crate::{say, tell};
+use crate::{eprint, print};
 use millpond::{Lab, World};
 use millpond_lab::watching;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -80,7 +81,7 @@ impl Standing {
         let files = [file(&self.name), socket(&self.name), log(&self.name)];
         files.iter().for_each(|file| _ = fs::remove_file(file));
         let _ = millpond_lab::sweep();
-        tell(format_args!("lab {} had died; what was left of it is removed", self.name));
+        eprint(format_args!("lab {} had died; what was left of it is removed", self.name));
     }
 
     /// All that are up, by name.
@@ -163,8 +164,8 @@ pub fn up(args: &UpArgs) -> Result<(), Failure> {
         name,
     };
     let own = Published::new(&standing)?;
-    tell(format_args!("{}", described(&standing)));
-    tell(format_args!("enter it: millpond lab shell 0; end it: Ctrl-C or millpond lab down"));
+    eprint(format_args!("{}", described(&standing)));
+    eprint(format_args!("enter it: millpond lab shell 0; end it: Ctrl-C or millpond lab down"));
     let socket = socket(&standing.name);
     watching::serve(&lab, plan.detail(), &socket, &interrupted)
         .map_err(failed(socket.display()))?;
@@ -217,7 +218,7 @@ fn detach(args: &UpArgs, name: &str) -> Result<(), Failure> {
     loop {
         let ended = child.try_wait().map_err(failed("waiting for the lab"))?;
         if let Some(lab) = Standing::all().into_iter().find(|lab| lab.name == name) {
-            tell(format_args!("{}", described(&lab)));
+            eprint(format_args!("{}", described(&lab)));
             return Ok(());
         }
         if ended.is_some() || began.elapsed() > PATIENCE {
@@ -250,55 +251,59 @@ pub fn down(which: &WhichLab) -> Result<(), Failure> {
         thread::sleep(Duration::from_millis(20));
     }
     let _ = fs::remove_file(log(&lab.name));
-    tell(format_args!("lab {} is down", lab.name));
+    eprint(format_args!("lab {} is down", lab.name));
     Ok(())
 }
 
-pub fn list(args: &ListArgs) -> Result<(), Failure> {
+pub fn list(json: bool) -> Result<(), Failure> {
     let all = Standing::all();
-    if args.json {
-        say(&serde_json::to_string_pretty(&all)?);
+    if json {
+        print(&serde_json::to_string_pretty(&all)?);
     } else if all.is_empty() {
-        say("no lab is up");
+        print("no lab is up");
     } else {
-        all.iter().for_each(|lab| say(&described(lab)));
+        all.iter().for_each(|lab| print(&described(lab)));
     }
     Ok(())
 }
 
 /// Opens a shell on a host.
-pub fn shell(args: &ShellArgs) -> Result<(), Failure> {
-    let lab = Standing::find(&args.which)?;
-    let (number, _) = lab.host(&args.host)?;
+pub fn shell(host: &str, which: &WhichLab) -> Result<(), Failure> {
+    let lab = Standing::find(which)?;
+    let (number, _) = lab.host(host)?;
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    tell(format_args!("host{number} of lab {}; the others are host0, host1, …", lab.name));
-    enter(&lab, &args.host, &[shell])
+    eprint(format_args!("host{number} of lab {}; the others are host0, host1, …", lab.name));
+    enter(&lab, host, &[shell])
 }
 
 /// Runs a command on a host.
-pub fn exec(args: &ExecArgs) -> Result<(), Failure> {
-    enter(&Standing::find(&args.which)?, &args.host, &args.command)
+pub fn exec(host: &str, which: &WhichLab, command: &[OsString]) -> Result<(), Failure> {
+    enter(&Standing::find(which)?, host, command)
 }
 
 /// Writes the packets of a place to a file or to standard output.
-pub fn capture(args: &CaptureArgs) -> Result<(), Failure> {
-    if args.write.is_none() && std::io::stdout().is_terminal() {
-        let text = "a capture is no text: give it a file (--write FILE), or a reader";
-        return Err(Failure::Usage(text.into()));
+pub fn capture(
+    place: &str,
+    which: &WhichLab,
+    file: Option<&Path>,
+    seconds: Option<u32>,
+) -> Result<(), Failure> {
+    if file.is_none() {
+        needs_reader()?;
     }
-    let lab = Standing::find(&args.which)?;
-    let what = format!("capturing {} of lab {}", args.place, lab.name);
-    let capture = watching::Capture::of(&socket(&lab.name), &args.place);
+    let lab = Standing::find(which)?;
+    let what = format!("capturing {} of lab {}", place, lab.name);
+    let capture = watching::Capture::of(&socket(&lab.name), place);
     let capture = capture.map_err(|error| match error.kind() {
         ErrorKind::InvalidInput => Failure::Usage(format!("lab {}: {error}", lab.name)),
         _ => failed(&what)(error),
     })?;
-    let mut out: Box<dyn Write> = match &args.write {
+    let mut out: Box<dyn Write> = match file {
         Some(path) => Box::new(fs::File::create(path).map_err(failed(path.display()))?),
         None => Box::new(std::io::stdout().lock()),
     };
     catch_interrupts();
-    let end = args.seconds.map(|count| Instant::now() + Duration::from_secs(count.into()));
+    let end = seconds.map(|count| Instant::now() + Duration::from_secs(count.into()));
     let is_over = || interrupted() || end.is_some_and(|end| Instant::now() >= end);
     capture.copy(&mut out, &is_over).map_err(failed(&what))
 }

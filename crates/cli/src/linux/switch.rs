@@ -1,16 +1,17 @@
 //! `millpond switch`: calls `millpond_linux` by the arguments, and prints the results.
 
-use super::{examined, follow};
-use crate::args::linux::{ShowArgs, SwitchAction, SwitchArgs, SwitchMirrorArgs};
+use super::{examined, follow, needs_reader};
+use crate::args::linux::{ShowArgs, SwitchAction, SwitchArgs};
+use crate::eprint;
 use crate::failure::Failure;
-use crate::say;
-use crate::tell;
+use crate::print;
 use millpond_linux::switch::config::Config;
 use millpond_linux::switch::control::Done;
 use millpond_linux::switch::reading::Reading;
 use millpond_linux::switch::state::State;
 use millpond_linux::switch::{apply, cni, connect, control, doctor, serve, show};
-use std::io::{IsTerminal, Read};
+use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 
 /// Does what `args` asks for.
@@ -23,60 +24,48 @@ pub fn switch(args: &SwitchArgs) -> Result<(), Failure> {
         command
     };
     match &args.action {
-        SwitchAction::Apply(what) => {
-            let config = apply::read(&what.file)?;
-            match what.dry_run {
+        SwitchAction::Apply { file, dry_run } => {
+            let config = apply::read(file)?;
+            let came = match dry_run {
                 true => {
-                    let (file, ports) = (what.file.display(), config.ports.len());
-                    say(&format!("{file}: {ports} ports, no errors"));
-                    routes(&config).iter().for_each(|line| say(line));
+                    print(&format!("{}: {} ports, no errors", file.display(), config.ports.len()));
+                    None
                 }
-                false => {
-                    let came = apply::apply(&state, &config, &program)?;
-                    routes(&config).iter().for_each(|line| say(line));
-                    done(&came)?;
-                }
-            }
+                false => Some(apply::apply(&state, &config, &program)?),
+            };
+            routes(&config).iter().for_each(|line| print(line));
+            came.iter().try_for_each(done)?;
         }
-        SwitchAction::Connect(what) => {
-            let (came, ends) = connect::connect(
-                &state,
-                &what.namespaces,
-                what.subnet,
-                !what.no_source_guard,
-                &program,
-            )?;
+        SwitchAction::Connect { namespaces, subnet, no_source_guard } => {
+            let guards = !no_source_guard;
+            let (came, ends) = connect::connect(&state, namespaces, *subnet, guards, &program)?;
             for end in &ends {
-                say(&format!("{} {} {}", end.namespace, connect::DEVICE, end.address));
+                print(&format!("{} {} {}", end.namespace, connect::DEVICE, end.address));
             }
             done(&came)?;
         }
-        SwitchAction::Show(how) if how.addresses => {
+        SwitchAction::Show { show, addresses: true, .. } => {
             let addresses = show::read_addresses(&state)?;
-            print(how.show.json, &addresses, || show::address_table(&addresses))?;
+            print_value(show.json, &addresses, || show::address_table(&addresses))?;
         }
-        SwitchAction::Show(how) if how.flows => {
+        SwitchAction::Show { show, flows: true, .. } => {
             let flows = show::read_flows(&state)?;
-            print(how.show.json, &flows, || show::flow_table(&flows))?;
+            print_value(show.json, &flows, || show::flow_table(&flows))?;
         }
-        SwitchAction::Show(how) => show_switch(&state, &how.show)?,
-        SwitchAction::Remove(what) => match &what.name {
-            Some(name) => done(&apply::remove(&state, name, &program)?)?,
-            None => {
-                let gone = apply::remove_all(&state)?;
-                say(&if gone {
-                    "the switch is removed; nothing of it is left".to_string()
-                } else {
-                    format!("no switch is here ({})", args.state.display())
-                });
-            }
-        },
+        SwitchAction::Show { show, .. } => show_switch(&state, show)?,
+        SwitchAction::Remove { name: Some(name), .. } => {
+            done(&apply::remove(&state, name, &program)?)?;
+        }
+        SwitchAction::Remove { name: None, .. } => print(&match apply::remove_all(&state)? {
+            true => "the switch is removed; nothing of it is left".to_string(),
+            false => format!("no switch is here ({})", args.state.display()),
+        }),
         SwitchAction::Doctor(how) => examine(&state, how.json)?,
-        SwitchAction::Serve(how) => {
-            let config = how.config.as_deref().map(apply::read).transpose()?;
-            serve::serve(&state, config, how.metrics, how.log)?;
+        SwitchAction::Serve { config, metrics, log } => {
+            let config = config.as_deref().map(apply::read).transpose()?;
+            serve::serve(&state, config, *metrics, *log)?;
         }
-        SwitchAction::Mirror(what) => mirror(&state, what)?,
+        SwitchAction::Mirror { name, write } => mirror(&state, name, write.as_deref())?,
         SwitchAction::Cni => answer_runtime(&state, &program)?,
     }
     Ok(())
@@ -97,18 +86,16 @@ fn examine(state: &State, json: bool) -> Result<(), Failure> {
 }
 
 /// Writes the frames of a port to a file or to standard output.
-fn mirror(state: &State, what: &SwitchMirrorArgs) -> Result<(), Failure> {
-    match &what.write {
+fn mirror(state: &State, name: &str, file: Option<&Path>) -> Result<(), Failure> {
+    match file {
         Some(path) => {
             let failed = |e| millpond_linux::switch::Error::file(path, e);
-            control::mirror(state, &what.name, &mut std::fs::File::create(path).map_err(failed)?)?;
+            control::mirror(state, name, &mut std::fs::File::create(path).map_err(failed)?)?;
         }
-        None if std::io::stdout().is_terminal() => {
-            return Err(Failure::Usage(
-                "a capture is no text: give it a file (--write FILE), or a reader".into(),
-            ));
+        None => {
+            needs_reader()?;
+            control::mirror(state, name, &mut std::io::stdout().lock())?;
         }
-        None => control::mirror(state, &what.name, &mut std::io::stdout().lock())?,
     }
     Ok(())
 }
@@ -122,17 +109,17 @@ fn answer_runtime(state: &State, program: &dyn Fn() -> Command) -> Result<(), Fa
     let variable = |name: &str| std::env::var(name).ok();
     let call = cni::Call { variable: &variable, input: &input, state, program };
     match call.run() {
-        Ok(result) => result.iter().for_each(|result| say(&result.to_string())),
+        Ok(result) => result.iter().for_each(|result| print(&result.to_string())),
         Err(problem) => {
             // A runtime reads it there.
-            say(&problem.to_json().to_string());
+            print(&problem.to_json().to_string());
             return Err(Failure::Runs(format!("{}: {}", problem.msg, problem.details)));
         }
     }
     Ok(())
 }
 
-fn print<T: serde::Serialize>(
+fn print_value<T: serde::Serialize>(
     json: bool,
     value: &T,
     table: impl Fn() -> String,
@@ -141,7 +128,7 @@ fn print<T: serde::Serialize>(
         true => serde_json::to_string(value)?,
         false => table().trim_end().to_string(),
     };
-    say(&text);
+    print(&text);
     Ok(())
 }
 
@@ -161,9 +148,9 @@ fn routes(config: &Config) -> Vec<String> {
 }
 
 fn done(done: &Done) -> Result<(), Failure> {
-    say(&format!("{} of {} ports open", done.open, done.open + done.waiting.len()));
-    done.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
-    done.waiting.iter().for_each(|(_, reason)| tell(format_args!("waits: {reason}")));
+    print(&format!("{} of {} ports open", done.open, done.open + done.waiting.len()));
+    done.notes.iter().for_each(|note| eprint(format_args!("note: {note}")));
+    done.waiting.iter().for_each(|(_, reason)| eprint(format_args!("waits: {reason}")));
     match done.waiting.len() {
         0 => Ok(()),
         n => {

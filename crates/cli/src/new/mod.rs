@@ -9,11 +9,10 @@ mod tests;
 mod text;
 
 use crate::args::NewArgs;
-use crate::failure::Failure;
-use crate::{say, tell};
+use crate::failure::{Failure, io_error};
+use crate::{eprint, print};
 use answers::{Mechanism, Topology, Transport};
 use millpond::Scenario;
-use millpond_results::Error;
 use millpond_scenario::catalogue;
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
@@ -35,7 +34,7 @@ pub fn new(args: &NewArgs) -> Result<(), Failure> {
     let file = &args.file;
     let to_stdout = file == Path::new("-");
     if !to_stdout && !args.force && file.exists() {
-        return Err(is_there(file));
+        return Err(Failure::is_there(file));
     }
     let answers = answer(args)?;
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -44,11 +43,11 @@ pub fn new(args: &NewArgs) -> Result<(), Failure> {
     let text = answers.scenario(&name, &shown);
     sound(&text)?;
     if to_stdout {
-        say(&text);
+        print(&text);
         return Ok(());
     }
     write(file, &text, args.force)?;
-    say(&format!("written: {shown}\ncompare: millpond compare {shown} --seeds 6"));
+    print(&format!("written: {shown}\ncompare: millpond compare {shown} --seeds 6"));
     Ok(())
 }
 
@@ -100,7 +99,7 @@ impl<R: BufRead> Asking<R> {
         if !self.asks {
             return read(&question.default).map_err(Failure::Usage);
         }
-        tell(question);
+        eprint(question);
         loop {
             prompt(&question.default);
             let mut line = String::new();
@@ -108,13 +107,13 @@ impl<R: BufRead> Asking<R> {
                 Failure::Usage(format!("an answer on standard input cannot be read: {e}"))
             })?;
             if length == 0 {
-                tell("");
+                eprint("");
                 return Err(question.unanswered());
             }
             let answer = line.trim();
             match read(if answer.is_empty() { &question.default } else { answer }) {
                 Ok(value) => return Ok(value),
-                Err(error) => tell(error),
+                Err(error) => eprint(error),
             }
         }
     }
@@ -222,15 +221,11 @@ fn sound(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_there(file: &Path) -> Failure {
-    Failure::Usage(format!("{} is there already; --force replaces it", file.display()))
-}
-
 /// Writes the file, which `force` may replace.
 fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let at = |doing: &'static str, source: io::Error| match source.kind() {
-        ErrorKind::AlreadyExists => is_there(file),
-        _ => Error::Io { doing, path: file.to_path_buf(), source }.into(),
+        ErrorKind::AlreadyExists => Failure::is_there(file),
+        _ => io_error(doing, file, source).into(),
     };
     let mut options = OpenOptions::new();
     let options = options.write(true).truncate(true).create(force).create_new(!force);

@@ -37,23 +37,51 @@ pub enum LabCommand {
     /// End a lab that is up
     Down(WhichLab),
     /// List the labs that are up, and their hosts
-    List(ListArgs),
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Open a shell on a host of a lab that is up
-    Shell(ShellArgs),
+    Shell {
+        /// The host: 3 or host3
+        host: String,
+        #[command(flatten)]
+        which: WhichLab,
+    },
     /// Run a command on a host of a lab that is up
     #[command(after_help = "\
 Example: millpond lab exec 0 -- iperf3 -c host8
 
 The command can use the names host0, host1, …; its exit code is this command's.")]
-    Exec(ExecArgs),
+    Exec {
+        /// The host: 3 or host3
+        host: String,
+        #[command(flatten)]
+        which: WhichLab,
+        /// The command and its arguments
+        #[arg(required = true, last = true)]
+        command: Vec<OsString>,
+    },
     /// Capture the packets at an end of a link of a lab that is up, as pcapng, until Ctrl-C
     #[command(after_help = "\
 Examples: millpond lab capture host3 -w host3.pcapng --seconds 10
           millpond lab capture 'leaf0->spine1' | tcpdump -n -r -
 
 The packets are those of the fabric, both ways and whole, at the times at which they pass.")]
-    Capture(CaptureArgs),
-    /// Say what the worlds lab and virtual find on this machine, and what they lack
+    Capture {
+        /// The place, as in `[capture] pcap`: host3, leaf0:4, leaf0->spine1, leaf0 (all its ports)
+        place: String,
+        #[command(flatten)]
+        which: WhichLab,
+        /// The file [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        write: Option<PathBuf>,
+        /// End after so many seconds
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        seconds: Option<u32>,
+    },
+    /// List what the worlds lab and virtual find on this machine, and what they lack
     #[command(after_help = "Exit codes: 0 both can work, 2 one of them cannot.")]
     Doctor(JsonArgs),
     /// Ask a memcached or Redis server over and over, and print each response time in microseconds
@@ -126,48 +154,4 @@ pub struct WhichLab {
     /// The lab's name; not needed if one lab is up
     #[arg(long = "lab", value_name = "NAME")]
     pub name: Option<String>,
-}
-
-/// Arguments of `lab list`.
-#[derive(Args, Debug)]
-pub struct ListArgs {
-    /// As JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `lab shell`.
-#[derive(Args, Debug)]
-pub struct ShellArgs {
-    /// The host: 3 or host3
-    pub host: String,
-    #[command(flatten)]
-    pub which: WhichLab,
-}
-
-/// Arguments of `lab capture`.
-#[derive(Args, Debug)]
-pub struct CaptureArgs {
-    /// The place, as in `[capture] pcap`: host3, leaf0:4, leaf0->spine1, leaf0 (all its ports)
-    pub place: String,
-    #[command(flatten)]
-    pub which: WhichLab,
-    /// The file [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub write: Option<PathBuf>,
-    /// End after so many seconds
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub seconds: Option<u32>,
-}
-
-/// Arguments of `lab exec`.
-#[derive(Args, Debug)]
-pub struct ExecArgs {
-    /// The host: 3 or host3
-    pub host: String,
-    #[command(flatten)]
-    pub which: WhichLab,
-    /// The command and its arguments
-    #[arg(required = true, last = true)]
-    pub command: Vec<OsString>,
 }
