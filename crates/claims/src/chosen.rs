@@ -20,8 +20,8 @@ impl Chosen {
     /// that they need; experiments with the claims that they decide. All without `--only`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if an element of `only` names no experiment, claim or group of claims of the
-    /// paper; it suggests the nearest name.
+    /// [`Error::Usage`] if an element of `only` names no experiment, claim or group of claims of
+    /// the paper; it suggests the nearest name.
     pub fn of(paper: &Paper, only: &[String]) -> Result<Chosen, Error> {
         let names = || paper.experiments.iter().map(|experiment| &experiment.name);
         let mut chosen = Chosen { experiments: Vec::new(), claims: Vec::new() };

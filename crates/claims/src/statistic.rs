@@ -177,9 +177,7 @@ impl Statistic {
     /// Its value in a run, if the run has it.
     pub fn of_run(&self, run: &Run) -> Option<f64> {
         match self {
-            Statistic::Acknowledged(class, of) => {
-                of.of_sorted(run.acknowledged.as_ref()?.get(class)?)
-            }
+            Self::Acknowledged(class, of) => of.of_sorted(run.acknowledged.as_ref()?.get(class)?),
             _ => self.of(&run.summary),
         }
     }
@@ -188,18 +186,18 @@ impl Statistic {
     /// in each run.
     pub fn beyond(&self, run: &Run) -> Option<f64> {
         let (count, share) = match self {
-            Statistic::P99 => (run.summary.qct_us.completed, 0.01),
-            Statistic::Flows(class, of) | Statistic::Slowdown(class, of) => {
+            Self::P99 => (run.summary.qct_us.completed, 0.01),
+            Self::Flows(class, of) | Self::Slowdown(class, of) => {
                 (flows(run, class)?[0], of.beyond()?)
             }
-            Statistic::Acknowledged(class, of) => {
+            Self::Acknowledged(class, of) => {
                 (run.acknowledged.as_ref()?.get(class)?.len() as u64, of.beyond()?)
             }
-            Statistic::SlowdownOfSizes(sizes, of) => {
+            Self::SlowdownOfSizes(sizes, of) => {
                 (run.summary.slowdown_by_size.get(sizes)?.completed, of.beyond()?)
             }
-            Statistic::ProbeP50 => (run.summary.rtt_us.count, 0.5),
-            Statistic::ProbeP999 => (run.summary.rtt_us.count, 0.001),
+            Self::ProbeP50 => (run.summary.rtt_us.count, 0.5),
+            Self::ProbeP999 => (run.summary.rtt_us.count, 0.001),
             _ => return None,
         };
         Some(count as f64 * share)
@@ -209,16 +207,14 @@ impl Statistic {
     /// started.
     pub fn completed(&self, run: &Run) -> Option<[u64; 2]> {
         match self {
-            Statistic::Mean | Statistic::P99 => {
+            Self::Mean | Self::P99 => {
                 Some([run.summary.qct_us.completed, run.summary.qct_us.started])
             }
-            Statistic::Flows(class, of) | Statistic::Acknowledged(class, of)
-                if *of != Of::Count =>
-            {
+            Self::Flows(class, of) | Self::Acknowledged(class, of) if *of != Of::Count => {
                 flows(run, class)
             }
-            Statistic::Slowdown(class, _) => flows(run, class),
-            Statistic::SlowdownOfSizes(sizes, of) if *of != Of::Count => {
+            Self::Slowdown(class, _) => flows(run, class),
+            Self::SlowdownOfSizes(sizes, of) if *of != Of::Count => {
                 let bin = run.summary.slowdown_by_size.get(sizes)?;
                 Some([bin.completed, bin.completed + bin.unfinished])
             }
@@ -230,11 +226,11 @@ impl Statistic {
     /// beyond a percentile.
     pub fn negligible(&self) -> f64 {
         match self {
-            Statistic::P99 => 0.001,
-            Statistic::Flows(_, of)
-            | Statistic::Slowdown(_, of)
-            | Statistic::Acknowledged(_, of)
-            | Statistic::SlowdownOfSizes(_, of) => of.beyond().map_or(0.01, |beyond| beyond / 10.0),
+            Self::P99 => 0.001,
+            Self::Flows(_, of)
+            | Self::Slowdown(_, of)
+            | Self::Acknowledged(_, of)
+            | Self::SlowdownOfSizes(_, of) => of.beyond().map_or(0.01, |beyond| beyond / 10.0),
             _ => 0.01,
         }
     }
@@ -242,10 +238,10 @@ impl Statistic {
     /// Its place in a summary, if it is a mean or a percentile that what is open could move.
     pub fn path(&self) -> Option<Vec<&str>> {
         match self {
-            Statistic::Mean => Some(vec!["qct_us", "mean"]),
-            Statistic::P99 => Some(vec!["qct_us", "p99"]),
-            Statistic::Flows(class, of) => Some(vec!["fct_us", class, of.key()?]),
-            Statistic::Slowdown(class, of) => Some(vec!["slowdown", class, of.key()?]),
+            Self::Mean => Some(vec!["qct_us", "mean"]),
+            Self::P99 => Some(vec!["qct_us", "p99"]),
+            Self::Flows(class, of) => Some(vec!["fct_us", class, of.key()?]),
+            Self::Slowdown(class, of) => Some(vec!["slowdown", class, of.key()?]),
             _ => None,
         }
     }
@@ -254,15 +250,15 @@ impl Statistic {
     /// name their own.
     pub fn class(&self) -> Option<(&'static str, &str)> {
         match self {
-            Statistic::Flows(class, _) => Some(("flows", class)),
-            Statistic::Acknowledged(class, _) => Some(("acknowledged", class)),
-            Statistic::Slowdown(class, _) => Some(("slowdown", class)),
-            Statistic::Rounds(class, _) => Some(("rounds", class)),
-            Statistic::BusBandwidth(class) => Some(("bus-bandwidth", class)),
-            Statistic::OverClosedForm(class) => Some(("over-closed-form", class)),
-            Statistic::TimeoutsPerThousand(class) => Some(("timeouts-per-thousand", class)),
-            Statistic::RttP95(class) => Some(("rtt-p95", class)),
-            Statistic::RtoP95(class) => Some(("rto-p95", class)),
+            Self::Flows(class, _) => Some(("flows", class)),
+            Self::Acknowledged(class, _) => Some(("acknowledged", class)),
+            Self::Slowdown(class, _) => Some(("slowdown", class)),
+            Self::Rounds(class, _) => Some(("rounds", class)),
+            Self::BusBandwidth(class) => Some(("bus-bandwidth", class)),
+            Self::OverClosedForm(class) => Some(("over-closed-form", class)),
+            Self::TimeoutsPerThousand(class) => Some(("timeouts-per-thousand", class)),
+            Self::RttP95(class) => Some(("rtt-p95", class)),
+            Self::RtoP95(class) => Some(("rto-p95", class)),
             _ => None,
         }
     }
@@ -270,91 +266,87 @@ impl Statistic {
     /// Its value in a summary, if the summary has it: [`Statistic::of_run`] has all of them.
     pub fn of(&self, summary: &Summary) -> Option<f64> {
         match self {
-            Statistic::Acknowledged(..) => None,
-            Statistic::Mean => summary.qct_us.mean,
-            Statistic::P99 => summary.qct_us.p99,
-            Statistic::Completed => Some(summary.qct_us.completed as f64),
-            Statistic::Dropped => Some(summary.packets.dropped as f64),
-            Statistic::DroppedBut(reason) => {
+            Self::Acknowledged(..) => None,
+            Self::Mean => summary.qct_us.mean,
+            Self::P99 => summary.qct_us.p99,
+            Self::Completed => Some(summary.qct_us.completed as f64),
+            Self::Dropped => Some(summary.packets.dropped as f64),
+            Self::DroppedBut(reason) => {
                 let Packets { dropped, dropped_by, .. } = &summary.packets;
                 Some(dropped.saturating_sub(dropped_by.get(reason).copied().unwrap_or(0)) as f64)
             }
-            Statistic::DroppedFor(reasons) => {
+            Self::DroppedFor(reasons) => {
                 let by = &summary.packets.dropped_by;
                 let of = |reason: &String| by.get(reason).copied().unwrap_or(0);
                 Some(reasons.iter().map(of).sum::<u64>() as f64)
             }
-            Statistic::Lost => {
+            Self::Lost => {
                 let p = &summary.packets;
                 (p.sent > 0).then(|| p.dropped as f64 / p.sent as f64 * 100.0)
             }
-            Statistic::Retransmitted => Some(summary.packets.retransmitted as f64),
-            Statistic::Goodput => summary.flows.goodput_gbps,
-            Statistic::Samples(class, of) => {
+            Self::Retransmitted => Some(summary.packets.retransmitted as f64),
+            Self::Goodput => summary.flows.goodput_gbps,
+            Self::Samples(class, of) => {
                 let over_time = summary.goodput_over_time.as_ref()?;
                 of.of(over_time.gbps.get(class)?, over_time.period_us)
             }
-            Statistic::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
-            Statistic::Calls(class, of) => {
+            Self::RoundTrip => summary.limits.first().and_then(|limit| limit.rtt_mean_us),
+            Self::Calls(class, of) => {
                 let c = summary.latency_us.get(class)?;
                 of.pick(Some(c.count), c.mean, [c.p50, c.p95, c.p99, c.p999])
             }
-            Statistic::Flows(class, of) => {
+            Self::Flows(class, of) => {
                 let f = summary.fct_us.get(class)?;
                 of.pick(Some(f.count), f.mean, [f.p50, f.p95, f.p99, f.p999])
             }
-            Statistic::Slowdown(class, of) => {
+            Self::Slowdown(class, of) => {
                 let s = summary.slowdown.get(class)?;
                 of.pick(None, None, [s.p50, s.p95, s.p99, s.p999])
             }
-            Statistic::SlowdownOfSizes(sizes, of) => {
+            Self::SlowdownOfSizes(sizes, of) => {
                 let bin = summary.slowdown_by_size.get(sizes)?;
                 of.pick(Some(bin.completed), bin.mean, [bin.p50, bin.p95, bin.p99, None])
             }
-            Statistic::Rounds(class, of) => {
+            Self::Rounds(class, of) => {
                 let Collectives { rounds, time_us: t, .. } = summary.collectives.get(class)?;
                 of.pick(Some(*rounds), t.mean, [t.p50, None, t.p99, None])
             }
-            Statistic::BusBandwidth(class) => {
-                Some(summary.collectives.get(class)?.busbw_gbytes? * 8.0)
-            }
-            Statistic::OverClosedForm(class) => summary.collectives.get(class)?.ratio,
-            Statistic::Timeouts => Some(summary.timeouts as f64),
-            Statistic::TimeoutsPerThousand(class) => {
+            Self::BusBandwidth(class) => Some(summary.collectives.get(class)?.busbw_gbytes? * 8.0),
+            Self::OverClosedForm(class) => summary.collectives.get(class)?.ratio,
+            Self::Timeouts => Some(summary.timeouts as f64),
+            Self::TimeoutsPerThousand(class) => {
                 let flows = summary.fct_us.get(class)?.count as f64;
                 (flows > 0.0).then(|| summary.timeouts as f64 / flows * 1000.0)
             }
-            Statistic::Pauses => Some(summary.pause_frames as f64),
-            Statistic::ProbeP50 => summary.rtt_us.p50,
-            Statistic::ProbeP999 => summary.rtt_us.p999,
-            Statistic::Fairness => summary.fairness_jain,
-            Statistic::Disorder => Some(summary.packets.out_of_order as f64),
-            Statistic::Counter(mechanism, counter) => counted(summary, mechanism, counter),
-            Statistic::Busy => {
-                counted(summary, "receive-cpu", "busy-ppm-mean").map(|ppm| ppm / 1e4)
-            }
-            Statistic::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
-            Statistic::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
-            Statistic::Important => important(summary),
+            Self::Pauses => Some(summary.pause_frames as f64),
+            Self::ProbeP50 => summary.rtt_us.p50,
+            Self::ProbeP999 => summary.rtt_us.p999,
+            Self::Fairness => summary.fairness_jain,
+            Self::Disorder => Some(summary.packets.out_of_order as f64),
+            Self::Counter(mechanism, counter) => counted(summary, mechanism, counter),
+            Self::Busy => counted(summary, "receive-cpu", "busy-ppm-mean").map(|ppm| ppm / 1e4),
+            Self::RttP95(class) => summary.timers_us.get(class)?.srtt.p95,
+            Self::RtoP95(class) => summary.timers_us.get(class)?.rto.p95,
+            Self::Important => important(summary),
         }
     }
 
     /// Its unit, as [`millpond_results::Number`] names it.
     pub fn unit(&self) -> &'static str {
         match self {
-            Statistic::Goodput | Statistic::Samples(..) | Statistic::BusBandwidth(_) => "Gb/s",
-            Statistic::Important | Statistic::Busy | Statistic::Lost => "percent",
-            Statistic::Calls(_, Of::Count)
-            | Statistic::Flows(_, Of::Count)
-            | Statistic::Rounds(_, Of::Count)
-            | Statistic::Acknowledged(_, Of::Count)
-            | Statistic::SlowdownOfSizes(_, Of::Count) => "count",
-            Statistic::Fairness | Statistic::OverClosedForm(_) => "",
-            Statistic::Slowdown(..) | Statistic::SlowdownOfSizes(..) => "",
-            Statistic::Mean | Statistic::P99 | Statistic::RoundTrip => "us",
-            Statistic::Calls(..) | Statistic::Flows(..) | Statistic::Rounds(..) => "us",
-            Statistic::Acknowledged(..) | Statistic::RttP95(_) | Statistic::RtoP95(_) => "us",
-            Statistic::ProbeP50 | Statistic::ProbeP999 => "us",
+            Self::Goodput | Self::Samples(..) | Self::BusBandwidth(_) => "Gb/s",
+            Self::Important | Self::Busy | Self::Lost => "percent",
+            Self::Calls(_, Of::Count)
+            | Self::Flows(_, Of::Count)
+            | Self::Rounds(_, Of::Count)
+            | Self::Acknowledged(_, Of::Count)
+            | Self::SlowdownOfSizes(_, Of::Count) => "count",
+            Self::Fairness | Self::OverClosedForm(_) => "",
+            Self::Slowdown(..) | Self::SlowdownOfSizes(..) => "",
+            Self::Mean | Self::P99 | Self::RoundTrip => "us",
+            Self::Calls(..) | Self::Flows(..) | Self::Rounds(..) => "us",
+            Self::Acknowledged(..) | Self::RttP95(_) | Self::RtoP95(_) => "us",
+            Self::ProbeP50 | Self::ProbeP999 => "us",
             _ => "count",
         }
     }
@@ -362,8 +354,8 @@ impl Statistic {
     /// Its name among the numbers of a run of calls, as [`millpond_results::OneRun`] has it.
     pub fn of_calls(&self) -> Option<String> {
         match self {
-            Statistic::Goodput => Some("goodput_gbps".into()),
-            Statistic::Calls(class, of @ (Of::P50 | Of::P99 | Of::P999)) => {
+            Self::Goodput => Some("goodput_gbps".into()),
+            Self::Calls(class, of @ (Of::P50 | Of::P99 | Of::P999)) => {
                 Some(format!("{class} {}_us", of.key()?))
             }
             _ => None,
@@ -373,17 +365,15 @@ impl Statistic {
     /// Why a run has no such number.
     pub fn absent(&self) -> &'static str {
         match self {
-            Statistic::Calls(..) => "fewer than ten calls exceeded it",
-            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped => {
-                "no query completed"
-            }
-            Statistic::Acknowledged(..) => "no flow of a kept table was acknowledged",
-            Statistic::Flows(..)
-            | Statistic::TimeoutsPerThousand(_)
-            | Statistic::Slowdown(..)
-            | Statistic::SlowdownOfSizes(..) => "no flow completed",
-            Statistic::ProbeP50 | Statistic::ProbeP999 => "no probe was answered",
-            Statistic::Rounds(..) | Statistic::BusBandwidth(_) | Statistic::OverClosedForm(_) => {
+            Self::Calls(..) => "fewer than ten calls exceeded it",
+            Self::Mean | Self::P99 | Self::Completed | Self::Dropped => "no query completed",
+            Self::Acknowledged(..) => "no flow of a kept table was acknowledged",
+            Self::Flows(..)
+            | Self::TimeoutsPerThousand(_)
+            | Self::Slowdown(..)
+            | Self::SlowdownOfSizes(..) => "no flow completed",
+            Self::ProbeP50 | Self::ProbeP999 => "no probe was answered",
+            Self::Rounds(..) | Self::BusBandwidth(_) | Self::OverClosedForm(_) => {
                 "no round was completed"
             }
             _ => "nothing was measured",
@@ -393,21 +383,18 @@ impl Statistic {
     /// Its name where it is not what a claim is of.
     pub fn name(&self) -> &'static str {
         match self {
-            Statistic::Flows(_, Of::P50)
-            | Statistic::Rounds(_, Of::P50)
-            | Statistic::Acknowledged(_, Of::P50) => "the median",
-            Statistic::Flows(_, Of::Mean) | Statistic::Acknowledged(_, Of::Mean) => "the mean",
-            Statistic::P99 => "p99",
+            Self::Flows(_, Of::P50) | Self::Rounds(_, Of::P50) | Self::Acknowledged(_, Of::P50) => {
+                "the median"
+            }
+            Self::Flows(_, Of::Mean) | Self::Acknowledged(_, Of::Mean) => "the mean",
+            Self::P99 => "p99",
             _ => "the other",
         }
     }
 
     /// Whether it is of queries, so that the share that completed belongs beside it.
     pub fn is_of_queries(&self) -> bool {
-        matches!(
-            &self,
-            Statistic::Mean | Statistic::P99 | Statistic::Completed | Statistic::Dropped
-        )
+        matches!(&self, Self::Mean | Self::P99 | Self::Completed | Self::Dropped)
     }
 }
 

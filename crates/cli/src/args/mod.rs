@@ -79,8 +79,9 @@ An option answers its question. With a closed standard input the command needs a
         /// The results folders: of runs and compares, or of one sweep
         #[arg(required = true, value_name = "RESULT")]
         results: Vec<PathBuf>,
-        /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep those
-        /// of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all [default: all]
+        /// Charts to draw: fct, qct, slowdown-p99-by-size, goodput, queue and others; of a sweep
+        /// those of its columns, such as mean-fct, fct-p99-of-mice. A wrong name prints all
+        /// [default: all]
         #[arg(long = "figure", value_name = "NAME,…", value_delimiter = ',')]
         figures: Vec<String>,
         /// The folder of the files, NAME.svg each; older ones of these names are replaced
@@ -203,8 +204,8 @@ Examples: millpond explain transport.min-rto            a key
           millpond explain switch.marking               a place and what can be there
           millpond explain wcmp                         a name of the field, and its name here")]
     Explain {
-        /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the field
-        /// (wcmp)
+        /// A key (transport.min-rto), a kind (dctcp), a place (switch.marking) or a name of the
+        /// field (wcmp)
         name: String,
         /// Print as JSON
         #[arg(long)]

@@ -34,86 +34,52 @@ impl Completions {
         }
     }
 
-    pub(crate) fn end(self, horizon: Time) -> Result<Ended> {
-        let (completed, unfinished, sum) =
+    pub(crate) fn end(self, horizon: Time) -> Result<Fct> {
+        let (count, unfinished, sum) =
             (self.times.count(), self.open.len() as u64, self.times.sum());
         let ages: Vec<u64> =
             self.open.iter().map(|start| horizon.as_ps().saturating_sub(*start)).collect();
         let waited: u128 = ages.iter().map(|&age| u128::from(age)).sum();
-        let started = completed + unfinished;
-        Ok(Ended {
-            completed,
+        let started = count + unfinished;
+        let Survival { ended, at_least, at_most, kaplan_meier } =
+            survival(self.times, ages, |between| between.interpolate(PS_PER_US))?;
+        let Percentiles { p50, p90, p95, p99, p999, max } = ended;
+        Ok(Fct {
+            count,
             unfinished,
-            completed_fraction: (started > 0).then(|| completed as f64 / started as f64),
-            mean: mean_us(sum, completed),
+            completed_fraction: (started > 0).then(|| count as f64 / started as f64),
+            mean: mean_us(sum, count),
             mean_restricted: mean_us(sum + waited, started),
-            percentiles: survival(self.times, ages, |between| between.interpolate(PS_PER_US))?,
+            p50,
+            p90,
+            p95,
+            p99,
+            p999,
+            max,
+            at_least,
+            at_most,
+            kaplan_meier,
         })
     }
 }
 
-pub(crate) struct Ended {
-    completed: u64,
-    unfinished: u64,
-    completed_fraction: Option<f64>,
-    mean: Option<f64>,
-    /// The mean where what is open ends at the horizon.
-    mean_restricted: Option<f64>,
-    percentiles: Survival,
-}
-
-impl Ended {
-    pub(crate) fn fct(self) -> Fct {
-        let Survival {
-            ended: Percentiles { p50, p90, p95, p99, p999, max },
-            at_least,
-            at_most,
-            kaplan_meier,
-        } = self.percentiles;
-        let Ended {
-            completed: count, unfinished, completed_fraction, mean, mean_restricted, ..
-        } = self;
-        Fct {
-            count,
-            unfinished,
-            completed_fraction,
-            mean,
-            mean_restricted,
-            p50,
-            p90,
-            p95,
-            p99,
-            p999,
-            max,
-            at_least,
-            at_most,
-            kaplan_meier,
-        }
-    }
-
-    pub(crate) fn qct(self) -> Qct {
-        let Survival {
-            ended: Percentiles { p50, p90, p95, p99, p999, max },
-            at_least,
-            at_most,
-            kaplan_meier,
-        } = self.percentiles;
-        let Ended { completed, unfinished, completed_fraction, mean, mean_restricted, .. } = self;
+impl From<Fct> for Qct {
+    fn from(of: Fct) -> Qct {
         Qct {
-            started: completed + unfinished,
-            completed,
-            completed_fraction,
-            mean,
-            mean_restricted,
-            p50,
-            p90,
-            p95,
-            p99,
-            p999,
-            max,
-            at_least,
-            at_most,
-            kaplan_meier,
+            started: of.count + of.unfinished,
+            completed: of.count,
+            completed_fraction: of.completed_fraction,
+            mean: of.mean,
+            mean_restricted: of.mean_restricted,
+            p50: of.p50,
+            p90: of.p90,
+            p95: of.p95,
+            p99: of.p99,
+            p999: of.p999,
+            max: of.max,
+            at_least: of.at_least,
+            at_most: of.at_most,
+            kaplan_meier: of.kaplan_meier,
         }
     }
 }

@@ -43,6 +43,7 @@ pub struct Captures {
     pub trace: bool,
 }
 
+#[derive(Default)]
 pub(crate) struct Recording {
     queues: Option<Table>,
     connections: Option<Connections>,
@@ -56,19 +57,6 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    pub fn none() -> Recording {
-        Recording {
-            queues: None,
-            connections: None,
-            nodes: Vec::new(),
-            peers: Vec::new(),
-            host_peers: Vec::new(),
-            captures: Vec::new(),
-            trace: None,
-            files: Vec::new(),
-        }
-    }
-
     /// Creates the files. Those that exist when it fails are in `files`.
     ///
     /// # Errors

@@ -179,7 +179,7 @@ impl RunWriter {
             responses: Vec::new(),
             timers: None,
             keep,
-            recording: Recording::none(),
+            recording: Recording::default(),
             outputs: Outputs::default(),
             jobs: Jobs::new(&header.jobs, samples),
             finished: false,

@@ -3,7 +3,7 @@
 use super::{BUILT_IN, Group, RunWriter};
 use crate::model::error::Result;
 use crate::model::summary::{
-    Application, Fct, Latency, Packets, Rtt, Slowdown, Spread, Summary, Timers,
+    Application, Fct, Latency, Packets, Qct, Rtt, Slowdown, Spread, Summary, Timers,
 };
 use crate::model::{Flows, Ordered, Percentiles, SCHEMA, Status, Totals};
 use crate::statistics::by_size::{BySize, SizeBins};
@@ -31,7 +31,7 @@ impl RunWriter {
             || BUILT_IN.iter().map(|name| name.to_string()).chain(header.classes.iter().cloned());
         let mut flows = OfFlows::default();
         for (name, completions) in classes().zip(self.fct.drain(..)) {
-            flows.fct_us.push((name, completions.end(horizon)?.fct()));
+            flows.fct_us.push((name, completions.end(horizon)?));
         }
         for (name, slowdowns) in classes().zip(self.slowdown.drain(..)) {
             flows.slowdown.push((name, slowdowns.end(horizon)?));
@@ -48,8 +48,8 @@ impl RunWriter {
     fn of_applications(&mut self, horizon: Time) -> Result<Vec<(String, Application)>> {
         let mut applications = Vec::new();
         for Group { name, fct, slowdown, qct, .. } in self.applications.drain(..) {
-            let fct_us = fct.end(horizon)?.fct();
-            let (slowdown, qct_us) = (slowdown.end(horizon)?, qct.end(horizon)?.qct());
+            let fct_us = fct.end(horizon)?;
+            let (slowdown, qct_us) = (slowdown.end(horizon)?, qct.end(horizon)?.into());
             applications.push((name, Application { fct_us, slowdown, qct_us }));
         }
         Ok(applications)
@@ -66,7 +66,7 @@ impl RunWriter {
         let mut latency: Vec<(String, Latency)> =
             calls.map(|(name, fct)| (name.clone(), Latency::of(fct))).collect();
         for (class, times) in self.responses.drain(..) {
-            latency.push((class, Latency::of(&times.end(totals.horizon)?.fct())));
+            latency.push((class, Latency::of(&times.end(totals.horizon)?)));
         }
         Ok(latency)
     }
@@ -80,7 +80,7 @@ impl RunWriter {
         let qct = std::mem::replace(&mut self.qct, Completions::new(Samples::new(PathBuf::new())));
         let mut qct_by_class = Vec::new();
         for (name, completions) in self.header.classes.iter().zip(self.qct_by_class.drain(..)) {
-            qct_by_class.push((name.clone(), completions.end(totals.horizon)?.qct()));
+            qct_by_class.push((name.clone(), Qct::from(completions.end(totals.horizon)?)));
         }
         qct_by_class.retain(|(_, qct)| qct.started > 0);
         let applications = self.of_applications(totals.horizon)?;
@@ -92,7 +92,7 @@ impl RunWriter {
         let latency = self.latency(&fct_us, &totals)?;
         let header = &self.header;
         let collectives = self.jobs.summary(&header.jobs, &header.classes)?;
-        let summary = Summary {
+        let mut summary = Summary {
             schema: SCHEMA,
             name: header.name.clone(),
             world: header.world,
@@ -114,7 +114,7 @@ impl RunWriter {
             slowdown: Ordered::from(slowdown),
             slowdown_by_size: by_size.by(&self.header.size_bins)?,
             slowdown_by_fixed_size: by_fixed_size,
-            qct_us: qct.end(totals.horizon)?.qct(),
+            qct_us: qct.end(totals.horizon)?.into(),
             qct_by_class_us: Ordered::from(qct_by_class),
             applications: Ordered::from(applications),
             shows: Ordered::default(),
@@ -136,10 +136,8 @@ impl RunWriter {
             audit: totals.audit,
         };
         let warnings = censoring::warnings(std::slice::from_ref(&summary));
-        Ok(Summary {
-            warnings: summary.warnings.iter().cloned().chain(warnings).collect(),
-            ..summary
-        })
+        summary.warnings.extend(warnings);
+        Ok(summary)
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use millpond_core::Time;
@@ -53,14 +53,8 @@ impl Part {
         other.out.flush().at("write", &other.path)?;
         let file = other.out.get_mut();
         file.rewind().at("read", &other.path)?;
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let count = file.read(&mut buffer).at("read", &other.path)?;
-            if count == 0 {
-                return fs::remove_file(&other.path).at("remove", &other.path);
-            }
-            self.out.write_all(&buffer[..count]).at("write", &self.path)?;
-        }
+        io::copy(file, &mut self.out).at("write", &self.path)?;
+        fs::remove_file(&other.path).at("remove", &other.path)
     }
 }
 

@@ -49,7 +49,7 @@ pub fn run_table(summary: &Summary, warnings: Warnings) -> String {
         .filter(|(_, n)| **n > 0)
         .map(|(name, n)| format!("{} {name}", whole(*n)))
         .collect();
-    lines.extend(listed("drops", if drops.is_empty() { &[] } else { &drops }));
+    lines.extend(listed("drops", &drops));
     lines.extend(other_lines(summary));
     lines.extend(warnings.lines(&summary.warnings));
     lines.extend(program_lines(summary));
