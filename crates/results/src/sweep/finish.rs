@@ -50,36 +50,27 @@ pub fn finish_sweep(
         for run in &mut point.runs {
             let summary = found.next().flatten();
             run.status = Some(summary.as_ref().map_or(Status::Failed, |summary| summary.status));
-            let failure = failures
-                .iter()
-                .find(|(number, _)| *number == run.run)
-                .map(|(_, reason)| reason.clone());
+            let failure = failures.iter().find(|(number, _)| *number == run.run);
+            let failure = failure.map(|(_, reason)| reason.clone());
             run.reason = failure.filter(|_| !run.status.is_some_and(Status::is_final));
             let values = point.values.iter().map(|(_, value)| value.to_string()).collect();
+            let of = match &summary {
+                Some(summary) if summary.status.is_final() => numbers([summary])?.pop(),
+                _ => None,
+            };
             rows.push(Row {
                 run: run.run,
                 point: point.point,
                 seed: run.seed,
                 status: run.status,
                 values,
-                of: None,
+                of: of.map(|(_, json)| json),
             });
-            if let Some(summary) = summary {
-                if summary.status.is_final() {
-                    let of = numbers(std::slice::from_ref(&summary))?.pop();
-                    if let Some(row) = rows.last_mut() {
-                        row.of = of.map(|(_, json)| json);
-                    }
-                }
-                summaries.push(summary);
-            }
+            summaries.extend(summary);
         }
         point.warnings = warnings_over(&summaries);
-        let of: Vec<&Json> = rows[rows.len() - point.runs.len()..]
-            .iter()
-            .filter_map(|row| row.of.as_ref())
-            .collect();
-        let of: Vec<Option<&Json>> = of.into_iter().map(Some).collect();
+        let own = rows[rows.len() - point.runs.len()..].iter();
+        let of: Vec<Option<&Json>> = own.filter_map(|row| row.of.as_ref()).map(Some).collect();
         point.statistics = (!of.is_empty()).then(|| estimates(&of, &mut resampler));
     }
     let mut runs: BTreeMap<u32, Vec<(u64, &Json)>> = BTreeMap::new();
