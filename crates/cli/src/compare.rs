@@ -89,7 +89,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     }
     match compared.failed {
         Some(failed) => Err(Failure::Audit(format!("{:?}", failed.audit))),
-        None => valid(results).and_then(|()| stalled(results)).and_then(|()| tolerated(&judged)),
+        None => ended(results).and_then(|()| tolerated(&judged)),
     }
 }
 
@@ -152,35 +152,17 @@ fn tolerated(judged: &[Judged]) -> Result<(), Failure> {
     }
 }
 
-fn ended(results: &[VariantResult], status: Status) -> Option<String> {
-    let ended = results.iter().filter(|result| result.status == status);
-    let names: Vec<&str> = ended.map(|result| result.variant.as_str()).collect();
-    (!names.is_empty()).then(|| names.join(", "))
-}
-
-/// Fails if a run of some variant is invalid.
-fn valid(results: &[VariantResult]) -> Result<(), Failure> {
-    let Some(names) = ended(results, Status::Invalid) else { return Ok(()) };
-    let what = "the results are written, and are not those of the scenario";
-    Err(Failure::Invalid(format!("invalid: {names}; {what}")))
-}
-
-/// Fails if a run of some variant stalled.
-fn stalled(results: &[VariantResult]) -> Result<(), Failure> {
-    let Some(names) = ended(results, Status::Stalled) else { return Ok(()) };
-    let what = "no open flow could end any more; the results are written";
-    Err(Failure::Stalled(format!("stalled: {names}: {what}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn printed_warnings_are_those_of_the_variant() {
-        let line = "a, b: duration: too short";
-        assert_eq!(text_for(line, "b"), Some("duration: too short"));
-        assert_eq!(text_for("all: x", "c"), Some("x"));
-        assert_eq!([text_for(line, "c"), text_for("without names", "a")], [None; 2]);
+/// Fails if a run of some variant is invalid or stalled.
+fn ended(results: &[VariantResult]) -> Result<(), Failure> {
+    let of = |status: Status| {
+        let ended = results.iter().filter(|result| result.status == status);
+        let names: Vec<&str> = ended.map(|result| result.variant.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    if let Some(names) = of(Status::Invalid) {
+        return Err(Failure::invalid(&format!("invalid: {names}")));
     }
+    let what = "no open flow could end any more; the results are written";
+    let stalled = |names| Err(Failure::Stalled(format!("stalled: {names}: {what}")));
+    of(Status::Stalled).map_or(Ok(()), stalled)
 }

@@ -78,11 +78,10 @@ impl Failure {
         Failure::Usage(format!("{} is there already; --force replaces it", file.display()))
     }
 
-    /// Of a lab's run that gave these warnings.
-    pub fn invalid(warnings: &[String]) -> Failure {
-        let why = warnings.iter().find(|warning| warning.starts_with("invalid"));
+    /// Of runs of a lab that are invalid, with the reason.
+    pub fn invalid(why: &str) -> Failure {
         let what = "the results are written, and are not those of the scenario";
-        Failure::Invalid(format!("{}; {what}", why.map_or("invalid", String::as_str)))
+        Failure::Invalid(format!("{why}; {what}"))
     }
 
     /// 1 failed, 2 bad usage or scenario, 3 stalled, 4 invalid, 5 worse, 130 interrupted.

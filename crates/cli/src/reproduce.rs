@@ -49,7 +49,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     catch_interrupts();
     let terminal = Terminal::new(args.quiet, "");
     // Each by itself: kernels run their networks unslowed beside a lab's.
-    let worlds = names(args).into_iter().map(|name| worlds(&[name], Some(1)));
+    let worlds = others(args).map(|(name, _)| worlds(&[name], Some(1)));
     let worlds: Vec<_> = worlds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
     let mut exhibits = Vec::new();
@@ -125,26 +125,23 @@ fn built() -> Vec<&'static str> {
     papers().iter().map(|paper| paper.name.as_str()).chain([ALL]).collect()
 }
 
-fn names(args: &ReproduceArgs) -> Vec<WorldName> {
-    let lab = args.lab.then_some(WorldName::Lab);
-    lab.into_iter().chain(args.kernels.then_some(WorldName::Virtual)).collect()
-}
-
-fn kinds_of_worlds(args: &ReproduceArgs) -> Vec<WorldKind> {
-    let others = [(args.lab, WorldKind::Lab), (args.kernels, WorldKind::Virtual)];
-    let others = others.into_iter().filter_map(|(is_asked, kind)| is_asked.then_some(kind));
-    std::iter::once(WorldKind::Sim).chain(others).collect()
+/// The worlds that are asked for beside the simulator.
+fn others(args: &ReproduceArgs) -> impl Iterator<Item = (WorldName, WorldKind)> {
+    let lab = args.lab.then_some((WorldName::Lab, WorldKind::Lab));
+    lab.into_iter().chain(args.kernels.then_some((WorldName::Virtual, WorldKind::Virtual)))
 }
 
 /// The part of a paper that is asked for.
 fn job(args: &ReproduceArgs, paper: &Arc<Paper>, out: PathBuf) -> Result<Reproducing, Failure> {
+    let others = others(args).map(|(_, kind)| kind);
+    let kinds: Vec<WorldKind> = std::iter::once(WorldKind::Sim).chain(others).collect();
     Ok(Reproducing {
         paper: Arc::clone(paper),
         effort: if args.quick { Effort::Quick } else { Effort::Full },
         seeds: args.seeds.range,
         force: args.force,
         out,
-        chosen: Chosen::of(paper, &args.only)?.only_in(paper, &kinds_of_worlds(args)),
+        chosen: Chosen::of(paper, &args.only)?.only_in(paper, &kinds),
     })
 }
 

@@ -97,7 +97,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Status::Stalled => Err(Failure::Stalled(
             "stalled: no open flow can end any more; the results are written".into(),
         )),
-        Status::Invalid => Err(Failure::invalid(&written.summary.warnings)),
+        Status::Invalid => {
+            let mut warnings = written.summary.warnings.iter();
+            let why = warnings.find(|warning| warning.starts_with("invalid"));
+            Err(Failure::invalid(why.map_or("invalid", String::as_str)))
+        }
         Status::Interrupted if written.kept_older => Err(Failure::Stopped(format!(
             "what there was is in {}; {} still holds the complete result of before",
             written.folder.display(),

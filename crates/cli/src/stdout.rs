@@ -4,14 +4,18 @@
 //! did otherwise; a reader that has gone away (`| head`) does not.
 
 use std::io::{self, ErrorKind, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// The first error, after which nothing more is printed.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
+fn lost() -> MutexGuard<'static, Option<io::Error>> {
+    LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 /// Prints a text and ends its line.
 pub fn print(text: &str) {
-    let mut lost = LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut lost = lost();
     if lost.is_some() {
         return;
     }
@@ -24,13 +28,13 @@ pub fn print(text: &str) {
 /// Whether nobody gets what is printed any more: a command that prints for ever can end.
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub fn is_lost() -> bool {
-    LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+    lost().is_some()
 }
 
 /// The error that output was lost by, if it was; a reader that has gone away wants no more and has
 /// lost nothing.
 pub fn failure() -> Result<(), io::Error> {
-    match LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+    match lost().take() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }

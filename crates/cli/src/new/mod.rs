@@ -11,7 +11,7 @@ mod text;
 use crate::args::NewArgs;
 use crate::failure::{Failure, io_error};
 use crate::{eprint, print};
-use answers::{Mechanism, Topology, Transport};
+use answers::Transport;
 use millpond::Scenario;
 use millpond_scenario::catalogue;
 use std::fmt::{self, Display};
@@ -22,7 +22,7 @@ use text::Answers;
 
 /// A question: its number, its option, its words, the answers that there are, and the default.
 struct Question {
-    number: u32,
+    number: usize,
     option: &'static str,
     words: &'static str,
     choices: Vec<(String, &'static str)>,
@@ -57,16 +57,24 @@ fn answer(args: &NewArgs) -> Result<Answers, Failure> {
     let topology = given("topology", &args.topology, answers::topology)?;
     let rate = given("rate", &args.rate, answers::rate)?;
     let transport = given("transport", &args.transport, answers::transport)?;
-    let topology = asking.or_ask(topology, &topology_question(), answers::topology)?;
+    let asked = question(1, answers::topologies(), &answers::networks()[0].to_string());
+    let topology = asking.or_ask(topology, &asked, answers::topology)?;
     let read_traffic = |text: &str| answers::traffic(text, &topology);
     let traffic = given("traffic", &args.traffic, read_traffic)?;
-    let rate = asking.or_ask(rate, &rate_question(), answers::rate)?;
-    let transport = asking.or_ask(transport, &transport_question(), answers::transport)?;
+    let rate = asking.or_ask(rate, &question(2, [], "25Gbps"), answers::rate)?;
+    let transports = answers::transports();
+    let asked = question(3, transports.iter().map(described), &transports[0].kind);
+    let transport = asking.or_ask(transport, &asked, answers::transport)?;
     let read_mechanisms = |text: &str| mechanisms::chosen(text, &topology, transport);
     let mechanisms = given("mechanisms", &args.mechanisms, read_mechanisms)?;
-    let traffic = asking.or_ask(traffic, &traffic_question(), read_traffic)?;
-    let question = mechanism_question(&topology, transport);
-    let mechanisms = asking.or_ask(mechanisms, &question, read_mechanisms)?;
+    let asked = question(4, answers::traffics(), "web-search:0.5");
+    let traffic = asking.or_ask(traffic, &asked, read_traffic)?;
+    let fitting = mechanisms::fitting(&topology, transport);
+    let choices = fitting.iter().map(|one| (one.name.clone(), &*one.about));
+    let none = ("none".to_string(), "the plain network alone");
+    let default = fitting.first().map_or("none", |first| &first.name);
+    let asked = question(5, choices.chain([none]), default);
+    let mechanisms = asking.or_ask(mechanisms, &asked, read_mechanisms)?;
     Ok(Answers { topology, rate, transport, traffic, mechanisms })
 }
 
@@ -151,64 +159,30 @@ fn prompt(default: &str) {
     let _ = write!(out, "[{default}] ").and_then(|()| out.flush());
 }
 
-fn topology_question() -> Question {
-    Question {
-        number: 1,
-        option: "topology",
-        words: "Which network? KIND or KIND:SIZE",
-        choices: answers::topologies(),
-        default: answers::networks()[0].to_string(),
-    }
+/// The options of the questions, with their words.
+const QUESTIONS: [(&str, &str); 5] = [
+    ("topology", "Which network? KIND or KIND:SIZE"),
+    ("rate", "Which rate has each link? 1Gbps to 800Gbps"),
+    ("transport", "Which transport?"),
+    ("traffic", "Which traffic? KIND or KIND:VALUE"),
+    ("mechanisms", "Which mechanisms beside the plain network? NAME,…"),
+];
+
+fn question(
+    number: usize,
+    choices: impl IntoIterator<Item = (String, &'static str)>,
+    default: &str,
+) -> Question {
+    let ((option, words), choices) = (QUESTIONS[number - 1], choices.into_iter().collect());
+    Question { number, option, words, choices, default: default.to_string() }
 }
 
-fn rate_question() -> Question {
-    Question {
-        number: 2,
-        option: "rate",
-        words: "Which rate has each link? 1Gbps to 800Gbps",
-        choices: Vec::new(),
-        default: "25Gbps".to_string(),
-    }
-}
-
-fn transport_question() -> Question {
-    let about = |kind: &str| {
-        let places = catalogue::places();
-        let kinds = places.into_iter().flat_map(|place| place.place.mechanisms.iter());
-        let found = kinds.into_iter().find(|mechanism| mechanism.kind == kind);
-        found.map_or("", |mechanism| mechanism.about.summary)
-    };
-    let choice = |transport: &Transport| (transport.kind.clone(), about(&transport.kind));
-    Question {
-        number: 3,
-        option: "transport",
-        words: "Which transport?",
-        choices: answers::transports().iter().map(choice).collect(),
-        default: answers::transports()[0].kind.clone(),
-    }
-}
-
-fn traffic_question() -> Question {
-    Question {
-        number: 4,
-        option: "traffic",
-        words: "Which traffic? KIND or KIND:VALUE",
-        choices: answers::traffics(),
-        default: "web-search:0.5".to_string(),
-    }
-}
-
-fn mechanism_question(topology: &Topology, transport: &Transport) -> Question {
-    let fitting = mechanisms::fitting(topology, transport);
-    let choice = |one: &&'static Mechanism| (one.name.clone(), &*one.about);
-    let none = ("none".to_string(), "the plain network alone");
-    Question {
-        number: 5,
-        option: "mechanisms",
-        words: "Which mechanisms beside the plain network? NAME,…",
-        choices: fitting.iter().map(choice).chain([none]).collect(),
-        default: fitting.first().map_or("none", |first| &*first.name).to_string(),
-    }
+/// A transport with what it is.
+fn described(transport: &Transport) -> (String, &'static str) {
+    let places = catalogue::places();
+    let mut kinds = places.into_iter().flat_map(|place| place.place.mechanisms.iter());
+    let found = kinds.find(|mechanism| mechanism.kind == transport.kind);
+    (transport.kind.clone(), found.map_or("", |mechanism| mechanism.about.summary))
 }
 
 /// Plans every variant: an error here is one of this command.
