@@ -39,7 +39,7 @@ pub(crate) use manifest::{
     Kind, LinkFailure, MANIFEST, Manifest, check_files, is_result, list_again,
 };
 pub(crate) use names::{clean, folder_name, point_folder, run_folder};
-pub(crate) use ordered::Ordered;
+pub(crate) use ordered::{Ordered, each_once};
 #[cfg(test)]
 pub(crate) use record::Frame;
 pub(crate) use record::{

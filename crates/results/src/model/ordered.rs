@@ -2,8 +2,9 @@
 //!
 //! Invariant: what is read and written again has its keys in the order in which they were read.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
+use std::hash::Hash;
 
 /// A JSON object whose keys keep the order in which they were put in. A value is found at once,
 /// however many there are: a summary may have tens of thousands of classes, and a page asks for
@@ -53,4 +54,9 @@ impl<V> Ordered<V> {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
+}
+
+/// Values in their order, without repetition.
+pub(crate) fn each_once<T: Hash + Eq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().collect::<IndexSet<T>>().into_iter().collect()
 }

@@ -29,31 +29,6 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// The number in this row; `None` if the value is missing.
-    pub fn float(&self, row: usize) -> Option<f64> {
-        match self {
-            Column::Float(values) => values.get(row).copied().flatten(),
-            Column::Whole(values) => values.get(row).copied().flatten().map(|n| n as f64),
-            Column::Text(_) => None,
-        }
-    }
-
-    /// A row's whole number; a negative one is zero.
-    pub fn whole(&self, row: usize) -> Option<u64> {
-        match self {
-            Column::Whole(values) => values.get(row).copied().flatten().map(|n| n.max(0) as u64),
-            _ => None,
-        }
-    }
-
-    /// The text in this row; `None` if the value is missing.
-    pub fn text(&self, row: usize) -> Option<&str> {
-        match self {
-            Column::Text(values) => values.get(row)?.as_ref()?.as_utf8().ok(),
-            _ => None,
-        }
-    }
-
     fn len(&self) -> usize {
         match self {
             Column::Whole(values) => values.len(),
@@ -70,16 +45,29 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// The number in this column; `None` if the value is missing.
     pub fn float(&self, column: usize) -> Option<f64> {
-        self.columns[column].float(self.at)
+        match &self.columns[column] {
+            Column::Float(values) => *values.get(self.at)?,
+            Column::Whole(values) => values.get(self.at)?.map(|n| n as f64),
+            Column::Text(_) => None,
+        }
     }
 
+    /// A column's whole number; a negative one is zero.
     pub fn whole(&self, column: usize) -> Option<u64> {
-        self.columns[column].whole(self.at)
+        match &self.columns[column] {
+            Column::Whole(values) => values.get(self.at)?.map(|n| n.max(0) as u64),
+            _ => None,
+        }
     }
 
+    /// The text in this column; `None` if the value is missing.
     pub fn text(&self, column: usize) -> Option<&'a str> {
-        self.columns[column].text(self.at)
+        match &self.columns[column] {
+            Column::Text(values) => values.get(self.at)?.as_ref()?.as_utf8().ok(),
+            _ => None,
+        }
     }
 }
 

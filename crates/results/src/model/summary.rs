@@ -32,17 +32,18 @@ pub const DROP_REASONS: [&str; DropReason::ALL.len()] = {
     names
 };
 
-/// Where a run took place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum World {
-    /// The simulator.
-    #[default]
-    Sim,
-    /// The lab: a scenario's hosts as network namespaces with kernel TCP.
-    Lab,
-    /// A scenario's hosts as Linux kernels in virtual time.
-    Virtual,
+words! {
+    /// Where a run took place.
+    #[derive(Default)]
+    pub enum World {
+        /// The simulator.
+        #[default]
+        Sim = "sim",
+        /// The lab: a scenario's hosts as network namespaces with kernel TCP.
+        Lab = "lab",
+        /// A scenario's hosts as Linux kernels in virtual time.
+        Virtual = "virtual",
+    }
 }
 
 impl World {

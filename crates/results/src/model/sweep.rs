@@ -107,46 +107,33 @@ impl Sweep {
         seeds: Vec<u64>,
         points: Vec<(Vec<String>, std::result::Result<String, String>)>,
     ) -> Sweep {
-        let mut number = 0;
-        let point = |(at, (values, resolved)): (
-            usize,
-            (Vec<String>, std::result::Result<String, String>),
-        )| {
+        let (mut number, mut planned) = (0, Vec::new());
+        for (at, (values, resolved)) in (1..).zip(points) {
             let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
-            let mut point =
-                Point { point: at as u32 + 1, values: Ordered::from(values), ..Point::default() };
+            let mut point = Point { point: at, values: Ordered::from(values), ..Point::default() };
             match resolved {
                 Ok(resolved) => {
                     point.identity = identity_of(&resolved);
                     let folder = format!("{RUNS}/{}", point_folder(&point.values));
                     for &seed in &seeds {
                         number += 1;
-                        let folder = format!("{folder}/seed-{seed}");
-                        point.runs.push(SweepRun {
-                            run: number,
-                            seed,
-                            folder,
-                            ..SweepRun::default()
-                        });
+                        let (run, folder) = (number, format!("{folder}/seed-{seed}"));
+                        point.runs.push(SweepRun { run, seed, folder, ..SweepRun::default() });
                     }
                 }
                 Err(reason) => point.skipped = Some(reason),
             }
-            point
-        };
-        let points = points.into_iter().enumerate().map(point).collect();
+            planned.push(point);
+        }
         Sweep {
             schema: SCHEMA,
             name: name.into(),
             version: version.into(),
             status: Status::Interrupted,
-            overrides: Vec::new(),
             grid,
             seeds,
-            shows: Vec::new(),
-            best: None,
-            subject: Vec::new(),
-            points,
+            points: planned,
+            ..Sweep::default()
         }
     }
 

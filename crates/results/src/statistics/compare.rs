@@ -10,7 +10,7 @@ use crate::model::{Difference, Estimate, Tree, VariantResult};
 use crate::statistics::numbers::{Json, differences, estimates, numbers};
 
 use crate::model::summary::Summary;
-use crate::model::{Error, Ordered, Result, Status};
+use crate::model::{Error, Ordered, Result, Status, each_once};
 use crate::statistics::resampling::Resampler;
 use crate::statistics::{censoring, shows};
 
@@ -126,18 +126,7 @@ pub(crate) fn warnings_over(summaries: &[Summary]) -> Vec<String> {
         own.extend(summary.warnings.iter().filter(|warning| !shares.contains(warning)).cloned());
     }
     own.extend(censoring::warnings(summaries));
-    each_once(own.iter())
-}
-
-/// Texts in their order, without repetition.
-pub(crate) fn each_once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut once: Vec<String> = Vec::new();
-    for text in texts {
-        if !once.contains(text) {
-            once.push(text.clone());
-        }
-    }
-    once
+    each_once(own)
 }
 
 /// The warnings of all variants, each text once, behind the names of the variants that it concerns.

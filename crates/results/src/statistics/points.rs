@@ -1,7 +1,7 @@
 //! The points of a sweep beside each other: which one each is compared with, and their differences.
 
-use crate::model::{Estimate, Point, Status, Sweep, Tree, clean};
-use crate::statistics::compare::{Side, each_once, paired_differences};
+use crate::model::{Estimate, Point, Status, Sweep, Tree, clean, each_once};
+use crate::statistics::compare::{Side, paired_differences};
 use crate::statistics::numbers::Json;
 use crate::statistics::shows;
 use crate::statistics::shows::{Column, columns_of_points};
@@ -157,5 +157,5 @@ pub(crate) fn warnings(sweep: &Sweep) -> Vec<String> {
         };
         format!("{}{more}: {warning}", names[..names.len().min(NAMED)].join(", "))
     };
-    each_once(points.iter().flat_map(|point| &point.warnings)).iter().map(of).collect()
+    each_once(points.iter().flat_map(|point| &point.warnings)).into_iter().map(of).collect()
 }

@@ -10,7 +10,7 @@
 
 use crate::model::ShownNumber;
 
-use crate::model::{Difference, Estimate, Ordered, Tree};
+use crate::model::{Difference, Estimate, Ordered, Tree, each_once};
 use crate::statistics::censoring::{Shown, difference_of, shown};
 pub(crate) use millpond_core::numbers::Form;
 use millpond_core::numbers::{Number, metrics, network};
@@ -205,13 +205,8 @@ fn traffics(trees: &[&Tree<Estimate>]) -> Vec<String> {
 
 /// The keys of an object of the statistics, each once.
 fn keys(trees: &[&Tree<Estimate>], object: &str) -> Vec<String> {
-    let mut keys: Vec<String> = Vec::new();
-    for (key, _) in trees.iter().filter_map(|tree| tree.branch(&[object])).flat_map(Ordered::iter) {
-        if !keys.iter().any(|known| known == key) {
-            keys.push(key.to_string());
-        }
-    }
-    keys
+    let objects = trees.iter().filter_map(|tree| tree.branch(&[object]));
+    each_once(objects.flat_map(Ordered::iter).map(|(key, _)| key.to_string()))
 }
 
 /// The columns' numbers of one tree, with their differences to `first`.

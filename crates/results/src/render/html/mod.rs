@@ -24,7 +24,6 @@ mod sweep_tables;
 mod timeline;
 mod verdict;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +33,7 @@ use serde::Deserialize;
 use crate::model::summary::Summary;
 use crate::model::{
     At, Estimate, Kind, LinkFailure, Manifest, Ordered, Result, Status, Tree, VariantResult,
+    each_once,
 };
 use crate::render::document::{Block, details, empty, section};
 use crate::render::draw::series::swatch;
@@ -294,10 +294,8 @@ fn trees(variants: &[Variant]) -> Vec<&Tree<Estimate>> {
 
 /// The keys of an object of the statistics, over all variants, each once.
 fn keys(variants: &[Variant], object: &[&str]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
     let objects = variants.iter().filter_map(|variant| variant.result.statistics.branch(object));
-    let keys = objects.flat_map(Ordered::iter).filter(|(key, _)| seen.insert(key.to_string()));
-    keys.map(|(key, _)| key.to_string()).collect()
+    each_once(objects.flat_map(Ordered::iter).map(|(key, _)| key.to_string()))
 }
 
 /// `drops_by_place` of the runs' summaries, which is optional.

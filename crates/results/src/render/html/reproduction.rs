@@ -14,7 +14,7 @@ use crate::render::experiments::{Row, page_rows};
 use super::losses::{chip, parts};
 use super::page::Page;
 use super::reproduction_charts::charts;
-use crate::model::{Claim, Experiment, LoadPoint, Noise, Reproduction, Verdict};
+use crate::model::{Claim, Experiment, LoadPoint, Noise, Reproduction, Verdict, each_once};
 use crate::render::draw::number::{count, percent, typeset};
 use crate::render::draw::series::swatch;
 use crate::render::format::digits;
@@ -47,14 +47,9 @@ pub(crate) fn page(of: &Reproduction) -> String {
 
 /// The schemes of all experiments that were run, each once: their places are the series.
 pub(crate) fn labels(of: &Reproduction) -> Vec<&str> {
-    let mut labels: Vec<&str> = Vec::new();
     let was_run = |of: &&Experiment| of.rows().next().is_some();
-    for scheme in of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes) {
-        if !labels.contains(&scheme.label.as_str()) {
-            labels.push(&scheme.label);
-        }
-    }
-    labels
+    let schemes = of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes);
+    each_once(schemes.map(|scheme| scheme.label.as_str()))
 }
 
 fn claims_table(of: &Reproduction) -> Block {
@@ -202,12 +197,8 @@ fn losses(of: &Experiment, names: &[&str]) -> Vec<Block> {
     };
     let tops: Vec<(usize, LoadPoint)> = of.schemes.iter().filter_map(top).collect();
     let Some((_, first)) = tops.first() else { return Vec::new() };
-    let mut reasons: Vec<&str> = Vec::new();
-    for (reason, _) in tops.iter().flat_map(|(_, point)| point.dropped_by.iter()) {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
+    let dropped = tops.iter().flat_map(|(_, point)| point.dropped_by.iter());
+    let reasons: Vec<&str> = each_once(dropped.map(|(reason, _)| reason));
     let most = tops.iter().filter_map(|(_, point)| point.dropped.mean).fold(0.0, f64::max);
     let title = format!("Drops and deflections at {}\u{202f}%, packets a run", first.load);
     let stack = |(series, point): &(usize, LoadPoint)| {

@@ -5,7 +5,7 @@
 
 use super::figures::{goodput_drawing, goodput_line, spans};
 use super::headline::{Strip, WIDE, strips};
-use crate::model::{Calls, Estimate, Experiment, LoadPoint, Published, Scheme};
+use crate::model::{Calls, Estimate, Experiment, LoadPoint, Published, Scheme, each_once};
 use crate::render::document::Figure;
 use crate::render::draw::axis::Axis;
 use crate::render::draw::chart::{Chart, Line};
@@ -100,13 +100,10 @@ fn of_calls(of: &Experiment) -> Vec<Quantity<'_>> {
     let goodput = |point: &LoadPoint| point.goodput_gbps;
     let mut all =
         vec![Quantity::new("Goodput", "of all calls", Unit::Rate, "goodput_gbps", goodput)];
-    let mut classes: Vec<&str> = Vec::new();
     let points = of.schemes.iter().flat_map(|scheme| &scheme.points);
-    for (class, calls) in points.flat_map(|point| point.calls.iter()) {
-        if calls.count.mean > Some(0.0) && !classes.contains(&class) {
-            classes.push(class);
-        }
-    }
+    let calls = points.flat_map(|point| point.calls.iter());
+    let calls = calls.filter(|(_, calls)| calls.count.mean > Some(0.0));
+    let classes: Vec<&str> = each_once(calls.map(|(class, _)| class));
     type Pick = fn(&Calls) -> Estimate;
     let picks: [(&str, &str, Pick); 3] = [
         ("p99.9", "p999_us", |calls| calls.p999_us),

@@ -1,6 +1,8 @@
 //! Variants beside each other.
 
-use crate::model::{Difference, Estimate, FEW, Noise, Ordered, Tree, VariantResult, clean};
+use crate::model::{
+    Difference, Estimate, FEW, Noise, Ordered, Tree, VariantResult, clean, each_once,
+};
 use crate::render::format::{self, NONE, bytes, change, count, percent, ratio};
 use crate::render::text::blocks::{Against, Marks, Row, Table, bounds};
 use crate::render::text::layout::{NAME, Warnings, distinct, fitted, without_prefix, wrapped};
@@ -236,12 +238,7 @@ pub fn sizes_table(results: &[VariantResult]) -> String {
             keys.map(String::from).collect(),
         ];
         let bins = block.iter().filter_map(|of| of.statistics.branch(&["slowdown_by_size"]));
-        let mut names: Vec<&str> = Vec::new();
-        for (name, _) in bins.flat_map(Ordered::iter) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names = each_once(bins.flat_map(Ordered::iter).map(|(name, _)| name));
         for name in names {
             let number = |result: &VariantResult, key: &str| {
                 result.statistics.leaf(&["slowdown_by_size", name, key])?.mean

@@ -67,8 +67,7 @@ fn program_lines(summary: &Summary) -> Vec<String> {
 
 fn title(summary: &Summary) -> String {
     let variant = summary.variant.as_ref().map_or(String::new(), |v| format!(" · {}", clean(v)));
-    let world = serde_json::to_string(&summary.world).unwrap_or_default();
-    let world = world.trim_matches('"');
+    let world = summary.world.name();
     format!(
         "{}{variant} · seed {} · {world} · {}",
         clean(&summary.name),
