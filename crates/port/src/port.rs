@@ -176,12 +176,12 @@ impl Port {
     /// Requests a wake-up. `false`: there are frames already, and no wake-up follows.
     pub fn arm_readable(&mut self) -> bool {
         self.look();
-        self.attached().map_or(true, |attached| attached.arm_readable())
+        self.attached().is_none_or(|attached| attached.arm_readable())
     }
     /// Asks to be woken when buffers come back. `false`: some have just.
     pub fn arm_writable(&mut self) -> bool {
         self.look();
-        self.attached().map_or(true, |attached| attached.arm_writable())
+        self.attached().is_none_or(|attached| attached.arm_writable())
     }
     /// Sleeps until there are frames, or buffers have come back, or the time is over.
     pub fn wait(&mut self, timeout: Duration) {
