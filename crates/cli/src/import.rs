@@ -6,7 +6,7 @@
 use crate::args::{ImportFrom, ImportOutput};
 use crate::failure::{Failure, io_error};
 use crate::print;
-use millpond_import::{Fate, Imported, Told};
+use millpond_import::{Fate, Imported, Outcome};
 use millpond_results::filled;
 use millpond_scenario::{Errors, Problem, Scenario};
 use std::fs;
@@ -77,7 +77,7 @@ pub fn import(from: &ImportFrom) -> Result<(), Failure> {
         true => print(&as_json(&imported, written).to_string()),
         false => print(&report(&imported, output.all)),
     };
-    if output.strict && imported.told.iter().any(Told::is_missing) {
+    if output.strict && imported.keys.iter().any(Outcome::is_missing) {
         report_on(&[]);
         let counts = counts(&imported, |kind| kind.always);
         return Err(Failure::Usage(format!(
@@ -97,15 +97,15 @@ pub fn import(from: &ImportFrom) -> Result<(), Failure> {
 
 /// The same as JSON: the facts, every key with its fate, and the files that were written.
 fn as_json(imported: &Imported, written: &[PathBuf]) -> serde_json::Value {
-    let key = |told: &Told| {
-        let (kind, detail) = kind_and_detail(&told.fate);
+    let key = |known: &Outcome| {
+        let (kind, detail) = kind_and_detail(&known.fate);
         serde_json::json!({
-            "place": told.place, "text": told.text, "fate": FATES[kind].name, "detail": detail,
+            "place": known.place, "text": known.text, "fate": FATES[kind].name, "detail": detail,
         })
     };
     serde_json::json!({
         "facts": imported.facts,
-        "keys": imported.told.iter().map(key).collect::<Vec<_>>(),
+        "keys": imported.keys.iter().map(key).collect::<Vec<_>>(),
         "written": written,
     })
 }
@@ -113,19 +113,19 @@ fn as_json(imported: &Imported, written: &[PathBuf]) -> serde_json::Value {
 /// The facts of the input, and what became of the keys.
 fn report(imported: &Imported, all: bool) -> String {
     let mut lines: Vec<String> = imported.facts.iter().flat_map(|fact| wrapped("", fact)).collect();
-    if !imported.told.is_empty() {
-        let all = format!("{} keys and lines: {}", imported.told.len(), counts(imported, |_| true));
+    if !imported.keys.is_empty() {
+        let all = format!("{} keys and lines: {}", imported.keys.len(), counts(imported, |_| true));
         lines.extend(wrapped("", &all));
     }
     for (at, kind) in FATES.iter().enumerate().filter(|(_, kind)| all || kind.always) {
-        let is_of = |told: &&Told| kind_and_detail(&told.fate).0 == at;
-        let own: Vec<&Told> = imported.told.iter().filter(is_of).collect();
+        let is_of = |known: &&Outcome| kind_and_detail(&known.fate).0 == at;
+        let own: Vec<&Outcome> = imported.keys.iter().filter(is_of).collect();
         if !own.is_empty() {
             lines.push(format!("\n{}", kind.title));
             lines.extend(grouped(&own));
         }
     }
-    if !imported.told.is_empty() && !imported.told.iter().any(Told::is_missing) {
+    if !imported.keys.is_empty() && !imported.keys.iter().any(Outcome::is_missing) {
         lines.push("\nnot modelled, and with an effect on results there: none".into());
     }
     lines.join("\n")
@@ -134,7 +134,7 @@ fn report(imported: &Imported, all: bool) -> String {
 /// How many there are of each of these kinds: "3 honoured, 1 unknown".
 fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
     let of = |at: usize| {
-        let own = imported.told.iter().filter(|told| kind_and_detail(&told.fate).0 == at);
+        let own = imported.keys.iter().filter(|known| kind_and_detail(&known.fate).0 == at);
         Some(own.count()).filter(|n| *n > 0)
     };
     let kinds = FATES.iter().enumerate().filter(|(_, kind)| counted(kind));
@@ -143,21 +143,21 @@ fn counts(imported: &Imported, counted: impl Fn(&FateKind) -> bool) -> String {
 }
 
 /// Keys with their places, and below them what became of them: once for all that share it.
-fn grouped(all: &[&Told]) -> Vec<String> {
-    let mut groups: Vec<(&str, Vec<&Told>)> = Vec::new();
-    for told in all {
-        let (_, text) = kind_and_detail(&told.fate);
+fn grouped(all: &[&Outcome]) -> Vec<String> {
+    let mut groups: Vec<(&str, Vec<&Outcome>)> = Vec::new();
+    for known in all {
+        let (_, text) = kind_and_detail(&known.fate);
         match groups.iter_mut().find(|(other, _)| *other == text) {
-            Some((_, keys)) => keys.push(told),
-            None => groups.push((text, vec![told])),
+            Some((_, keys)) => keys.push(known),
+            None => groups.push((text, vec![known])),
         }
     }
     let mut lines = Vec::new();
     for (text, keys) in groups {
-        for told in keys {
-            let name = Path::new(&told.place).file_name().map(|name| name.to_string_lossy());
-            let name = name.unwrap_or(told.place.as_str().into());
-            lines.extend(wrapped("  ", &format!("{name}  {}", told.text)));
+        for known in keys {
+            let name = Path::new(&known.place).file_name().map(|name| name.to_string_lossy());
+            let name = name.unwrap_or(known.place.as_str().into());
+            lines.extend(wrapped("  ", &format!("{name}  {}", known.text)));
         }
         if !text.is_empty() {
             lines.extend(wrapped("      ", text));
@@ -184,14 +184,14 @@ fn refused(imported: &Imported, source: &Path, partial: &Path, errors: &Errors) 
             Problem::Value { key, .. } => key.rsplit('.').next().unwrap_or(key),
             _ => written.map_or("", |(key, _)| key),
         };
-        let origin = imported.told.iter().find(|told| match &told.fate {
+        let origin = imported.keys.iter().find(|known| match &known.fate {
             Fate::Becomes(text) | Fate::Missing(text) => !key.is_empty() && text.contains(key),
             _ => false,
         });
         let problem = error.problem.to_string().replace(&folder, "");
         let help = error.help.as_ref().map(|help| format!(" ({})", help.replace(&folder, "")));
         let from = match origin {
-            Some(told) => format!("{}: {} has become", told.place, told.text),
+            Some(known) => format!("{}: {} has become", known.place, known.text),
             None => format!("{}: the scenario made of it is refused:", source.display()),
         };
         lines.push(format!("{from} {problem}{}", help.unwrap_or_default()));

@@ -3,7 +3,7 @@
 //! [`htsim`] reads the connection matrices and topologies of htsim; [`hpcc`] the configuration,
 //! topology and flow files of the HPCC family of ns-3 simulators. Either gives the texts of a
 //! scenario and of the files that it names, and reports what became of every key of the input
-//! ([`Told`]). Nothing is written here: what is wrong is found before anything is.
+//! ([`Outcome`]). Nothing is written here: what is wrong is found before anything is.
 //!
 //! Invariant: no key of an input is dropped silently. Each is reported with its fate, also an
 //! unknown one; a value that cannot be read is an error with its file and line.
@@ -13,15 +13,15 @@ mod bad;
 pub mod hpcc;
 pub mod htsim;
 mod network;
+mod outcome;
 mod program;
 mod source;
-mod told;
 mod units;
 
-use source::Source;
+use source::Place;
 use std::path::PathBuf;
 
-pub use told::{Fate, Told};
+pub use outcome::{Fate, Outcome};
 
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
@@ -30,16 +30,15 @@ pub struct Imported {
     /// Files to copy beside them: where each is, and its name there.
     pub copies: Vec<(PathBuf, String)>,
     /// The outcome of each key, in the order of the input.
-    pub told: Vec<Told>,
+    pub keys: Vec<Outcome>,
     /// The facts: hosts, links, flows, and what the input leaves open.
     pub facts: Vec<String>,
 }
 
 impl Imported {
     /// Reports what became of a line of a file, or of some of its words.
-    fn record(&mut self, source: &Source, line: usize, text: impl Into<String>, fate: Fate) {
-        let place = format!("{}:{line}", source.name);
-        self.told.push(Told { place, text: text.into(), fate });
+    fn record(&mut self, place: Place<'_>, text: impl Into<String>, fate: Fate) {
+        self.keys.push(Outcome { place: place.to_string(), text: text.into(), fate });
     }
 }
 

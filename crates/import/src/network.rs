@@ -175,7 +175,7 @@ impl Network {
     pub fn check(&self, source: &Source) -> Result<()> {
         let linked: BTreeSet<u32> = self.links.iter().flat_map(|link| [link.a, link.b]).collect();
         match self.hosts.keys().find(|host| !linked.contains(host)) {
-            Some(host) => source.fail(source.end(), format!("host {host} has no link")),
+            Some(host) => source.end().fail(format!("host {host} has no link")),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@
 //! replacement character: they matter in a value that is read, and nowhere else. A byte-order mark
 //! chooses UTF-16.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::{Error, Result};
@@ -15,8 +16,37 @@ pub(crate) struct Source {
     text: String,
 }
 
-/// A word with its line, from 1.
-pub(crate) type Word<'s> = (usize, &'s str);
+/// A line of a source, by its number from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'s> {
+    source: &'s Source,
+    pub number: usize,
+}
+
+impl Place<'_> {
+    pub fn wrong(self, message: impl Into<String>) -> Error {
+        let (file, line) = (self.source.name.clone(), self.number);
+        Error::Wrong { file, line, message: message.into() }
+    }
+
+    /// The same in place of a result.
+    pub fn fail<T>(self, message: impl Into<String>) -> Result<T> {
+        Err(self.wrong(message))
+    }
+
+    pub fn whole(self, word: &str, what: &str) -> Result<u64> {
+        word.parse().map_err(|_| self.wrong(format!("{what}: {word:?} is not a whole number")))
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.source.name, self.number)
+    }
+}
+
+/// A word with its line.
+pub(crate) type Word<'s> = (Place<'s>, &'s str);
 
 impl Source {
     pub fn read(path: &Path) -> Result<Source> {
@@ -33,8 +63,8 @@ impl Source {
         &self.text
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
-        let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, words_of(line)));
+    pub fn lines(&self) -> impl Iterator<Item = (Place<'_>, Vec<&str>)> {
+        let lines = (1..).zip(self.text.lines()).map(|(at, line)| (self.at(at), words_of(line)));
         lines.filter(|(_, words)| !words.is_empty())
     }
 
@@ -44,22 +74,12 @@ impl Source {
         Words { source: self, words: words.collect(), at: 0 }
     }
 
-    pub fn end(&self) -> usize {
-        self.text.lines().count().max(1)
+    pub fn at(&self, number: usize) -> Place<'_> {
+        Place { source: self, number }
     }
 
-    pub fn wrong(&self, line: usize, message: impl Into<String>) -> Error {
-        Error::Wrong { file: self.name.clone(), line, message: message.into() }
-    }
-
-    /// The same in place of a result.
-    pub fn fail<T>(&self, line: usize, message: impl Into<String>) -> Result<T> {
-        Err(self.wrong(line, message))
-    }
-
-    pub fn whole(&self, (line, word): Word<'_>, what: &str) -> Result<u64> {
-        word.parse()
-            .map_err(|_| self.wrong(line, format!("{what}: {word:?} is not a whole number")))
+    pub fn end(&self) -> Place<'_> {
+        self.at(self.text.lines().count().max(1))
     }
 }
 
@@ -97,20 +117,19 @@ impl<'s> Words<'s> {
     pub fn next(&mut self, what: &str) -> Result<Word<'s>> {
         let word = self.words.get(self.at).copied();
         self.at += 1;
-        word.ok_or_else(|| {
-            self.source.wrong(self.source.end(), format!("the file ends where {what} should be"))
-        })
+        let end = self.source.end();
+        word.ok_or_else(|| end.wrong(format!("the file ends where {what} should be")))
     }
 
     pub fn whole(&mut self, what: &str) -> Result<u64> {
-        let word = self.next(what)?;
-        self.source.whole(word, what)
+        let (line, word) = self.next(what)?;
+        line.whole(word, what)
     }
 
     /// How many words the next word's line has from it on.
     pub fn left_in_line(&self) -> usize {
         let Some((line, _)) = self.words.get(self.at) else { return 0 };
-        self.words[self.at..].iter().take_while(|(other, _)| other == line).count()
+        self.words[self.at..].iter().take_while(|(other, _)| other.number == line.number).count()
     }
 
     /// A word ahead; the next one is 0.
@@ -119,21 +138,22 @@ impl<'s> Words<'s> {
     }
 
     /// The line of the next word.
-    pub fn line(&self) -> Option<usize> {
+    pub fn line(&self) -> Option<Place<'s>> {
         self.words.get(self.at).map(|(line, _)| *line)
     }
 
     /// Passes over the rest of a line. Returns how many words that are.
-    pub fn skip_line(&mut self, line: usize) -> usize {
-        let rest = self.words.iter().skip(self.at).take_while(|(other, _)| *other == line).count();
+    pub fn skip_line(&mut self, line: Place<'_>) -> usize {
+        let is_in = |(other, _): &&Word<'s>| other.number == line.number;
+        let rest = self.words.iter().skip(self.at).take_while(is_in).count();
         self.at += rest;
         rest
     }
 
     /// The lines with their words, from the next word's on.
-    pub fn lines_left(&self) -> impl Iterator<Item = (usize, Vec<&'s str>)> {
+    pub fn lines_left(&self) -> impl Iterator<Item = (Place<'s>, Vec<&'s str>)> {
         let rest = self.words.get(self.at..).unwrap_or_default();
-        let lines = rest.chunk_by(|(a, _), (b, _)| a == b);
+        let lines = rest.chunk_by(|(a, _), (b, _)| a.number == b.number);
         lines.map(|words| (words[0].0, words.iter().map(|(_, word)| *word).collect()))
     }
 }
@@ -145,12 +165,14 @@ mod tests {
     #[test]
     fn lines_of_any_ending_without_comments() {
         let source = Source::of("x", "\u{feff}a b\r\n\r\n# c\r\nd #e\nf");
-        let lines: Vec<_> = source.lines().collect();
+        let lines: Vec<_> = source.lines().map(|(line, words)| (line.number, words)).collect();
         assert_eq!(lines, [(1, vec!["a", "b"]), (4, vec!["d"]), (5, vec!["f"])]);
         let mut words = source.words();
-        assert_eq!((words.left_in_line(), words.next("one").unwrap()), (2, (1, "a")));
+        let left = words.left_in_line();
+        let (line, word) = words.next("one").unwrap();
+        assert_eq!((left, line.number, word), (2, 1, "a"));
         assert!(words.whole("two").unwrap_err().to_string().starts_with("x:1: two: \"b\" is not"));
-        let left: Vec<_> = words.lines_left().collect();
+        let left: Vec<_> = words.lines_left().map(|(line, words)| (line.number, words)).collect();
         assert_eq!(left, [(4, vec!["d"]), (5, vec!["f"])]);
         let (_, _) = (words.next("").unwrap(), words.next("").unwrap());
         assert_eq!(
@@ -162,7 +184,7 @@ mod tests {
     #[test]
     fn comments_of_cpp_are_no_words() {
         let source = Source::of("x", "// a\nKEY 1 // b\nFILE //share/x\n a //");
-        let lines: Vec<_> = source.lines().collect();
+        let lines: Vec<_> = source.lines().map(|(line, words)| (line.number, words)).collect();
         assert_eq!(
             lines,
             [(2, vec!["KEY", "1"]), (3, vec!["FILE", "//share/x"]), (4, vec!["a", "//"])]

@@ -5,7 +5,7 @@
 use crate::computations::Computations;
 use crate::driver::{Driver, Message, Span};
 use crate::job::Job;
-use crate::program::{Arrival, Carrier, Costs, Executor, Piece, Program};
+use crate::program::{Arrival, Carrier, Costs, Event, Executor, Moment, Piece, Program};
 use crate::worker::Worker;
 use millpond_core::Time;
 use std::sync::Arc;
@@ -79,15 +79,6 @@ impl<D: Driver> Carrier for Post<'_, D> {
     }
 }
 
-/// How a program's executor is called.
-enum Call {
-    Start,
-    Wake,
-    Arrived(Arrival),
-    Piece(Piece),
-    Matched(u32),
-}
-
 impl Rank {
     /// A rank that has not begun.
     pub fn new(number: u32, work: &Work) -> Rank {
@@ -113,7 +104,7 @@ impl Rank {
         self.began = now;
         match (&mut self.at, work) {
             (At::Collective(worker), Work::Collective(job)) => worker.start(now, job, driver),
-            _ => self.execute(now, Call::Start, work, driver),
+            _ => self.execute(now, Event::Start, work, driver),
         }
     }
 
@@ -121,7 +112,7 @@ impl Rank {
     pub fn wake(&mut self, now: Time, work: &Work, driver: &mut impl Driver) {
         match (&mut self.at, work) {
             (At::Collective(worker), Work::Collective(job)) => worker.wake(now, job, driver),
-            _ => self.execute(now, Call::Wake, work, driver),
+            _ => self.execute(now, Event::Wake, work, driver),
         }
     }
 
@@ -144,11 +135,11 @@ impl Rank {
                 let call = match call.checked_sub(1) {
                     Some(groups) => {
                         let turn = turn.unwrap_or_default();
-                        Call::Piece(Piece { groups, number: round, lane, step, turn, bytes })
+                        Event::Piece(Piece { groups, number: round, lane, step, turn, bytes })
                     }
                     None => {
                         let (tag, operation) = (round, step);
-                        Call::Arrived(Arrival { from, tag, bytes, operation, cpu, nic })
+                        Event::Arrived(Arrival { from, tag, bytes, operation, cpu, nic })
                     }
                 };
                 self.execute(now, call, work, driver);
@@ -158,7 +149,7 @@ impl Rank {
 
     /// A send of this rank's program is matched.
     pub fn matched(&mut self, now: Time, operation: u32, work: &Work, driver: &mut impl Driver) {
-        self.execute(now, Call::Matched(operation), work, driver);
+        self.execute(now, Event::Matched(operation), work, driver);
     }
 
     /// The rest of a program at the end, by names; `None`: nothing.
@@ -172,27 +163,21 @@ impl Rank {
     }
 
     /// Calls a program's executor, and again for what it sends to itself.
-    fn execute(&mut self, now: Time, call: Call, work: &Work, driver: &mut impl Driver) {
+    fn execute(&mut self, now: Time, event: Event, work: &Work, driver: &mut impl Driver) {
         let (At::Program(executor), Work::Program { program, .. }) = (&mut self.at, work) else {
             return;
         };
         let was_done = executor.is_done();
-        let is_start = matches!(call, Call::Start);
+        let is_start = matches!(event, Event::Start);
         let mut post =
             Post { driver, own: self.number, to_itself: Vec::new(), matched: Vec::new() };
-        let mut next = Some(call);
-        while let Some(call) = next {
-            match call {
-                Call::Start => executor.start(now, program, &mut post),
-                Call::Wake => executor.wake(now, program, &mut post),
-                Call::Arrived(arrival) => executor.arrived(now, arrival, program, &mut post),
-                Call::Matched(operation) => executor.matched(now, operation, program, &mut post),
-                Call::Piece(piece) => executor.arrived_piece(now, &piece, program, &mut post),
-            }
-            let matched = post.matched.pop().map(Call::Matched);
+        let mut next = Some(event);
+        while let Some(event) = next {
+            executor.act(event, &mut Moment { now, program, carrier: &mut post });
+            let matched = post.matched.pop().map(Event::Matched);
             next = matched.or_else(|| {
                 let first = !post.to_itself.is_empty();
-                first.then(|| Call::Arrived(post.to_itself.remove(0)))
+                first.then(|| Event::Arrived(post.to_itself.remove(0)))
             });
         }
         if executor.is_done() && (is_start || !was_done) {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a plan's applications name only hosts and classes of traffic that exist.
 
-use crate::error::{Problem, Report, near_or};
+use crate::error::{Report, near_or};
 use crate::settings::Settings;
 use crate::settings::application::ApplicationSettings;
 use crate::topology::Topology;
@@ -38,13 +38,9 @@ pub(crate) fn applications(
     let mut names = BTreeSet::new();
     for a in &s.applications {
         if !names.insert(a.name()) {
-            let problem =
-                Problem::Impossible(format!("two applications are called {:?}", a.name()));
-            report.help(
-                s.place(&format!("application.{}", a.name())),
-                problem,
-                "give each its own name",
-            );
+            let text = format!("two applications are called {:?}", a.name());
+            let place = format!("application.{}", a.name());
+            report.clash(&place, text, "give each its own name");
         }
     }
     let cores: u32 = s.applications.iter().map(|a| a.costs.cores).sum();
@@ -52,14 +48,13 @@ pub(crate) fn applications(
         let message = format!(
             "{cores} cores of applications are more than a host has here; {CORES_MAX} are the most"
         );
-        report.impossible(s.place("application"), message);
+        report.impossible("application", message);
     }
     check_switch(s, report);
-    s.applications.iter().map(|a| one(s, a, topology, classes, report)).collect()
+    s.applications.iter().map(|a| one(a, topology, classes, report)).collect()
 }
 
 fn one(
-    s: &Settings,
     a: &ApplicationSettings,
     topology: &Topology,
     classes: &[String],
@@ -67,7 +62,7 @@ fn one(
 ) -> ApplicationPlan {
     let place = |key: &str| format!("application.{}.{key}", a.name());
     let hosts = a.common.hosts.members(topology.hosts).unwrap_or_else(|message| {
-        report.value(s.place(&place("hosts")), &place("hosts"), message);
+        report.wrong(&place("hosts"), message);
         None
     });
     let mut numbers = Vec::new();
@@ -77,8 +72,7 @@ fn one(
             None => {
                 let known = classes.iter().map(String::as_str);
                 let help = near_or(name, known, || format!("traffic here: {}", classes.join(", ")));
-                let problem = Problem::Unknown { what: "traffic".into(), name: name.clone() };
-                report.help(s.place(&place("traffic")), problem, help);
+                report.unknown(&place("traffic"), "traffic", name, Some(help));
             }
         }
     }
@@ -94,19 +88,19 @@ fn check_switch(s: &Settings, report: &mut Report) {
             let text = "[[application]] has no effect: edge.virtual-switch is \"none\", and what \
                         arrives goes up at once";
             let help = "choose edge.virtual-switch = { kind = \"lossy\" }, or another of its kinds";
-            report.clash(s.place("application"), text, help);
+            report.clash("application", text, help);
         }
         return;
     }
     if s.applications.is_empty() {
-        report.warnings.push(format!(
+        report.warn(format!(
             "no [[application]] is behind edge.virtual-switch \"{kind}\": nothing waits in it, and \
              no flow is held"
         ));
     }
     let mut refuse = |path: &str, what: String, why: &str| {
         let text = format!("{what} and edge.virtual-switch \"{kind}\" cannot be together: {why}");
-        report.impossible(s.place(path), text);
+        report.impossible(path, text);
     };
     if s.receive_cpu.is_some() {
         let why =

@@ -21,7 +21,7 @@ use crate::{
     several_nics, shows, stack, switch, traffic, unreached,
 };
 use millpond_core::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const NEVER_ENDS: &str = "a link fails for good and the run has no duration: a flow that can \
@@ -39,8 +39,7 @@ pub(crate) fn assemble(
     let mut host = host(&mut s, report);
     transport(&mut s, report);
     switch::check(&s, report);
-    load_topology(&mut s, files, report)?;
-    let topology = network(&s, report)?;
+    let topology = network(&mut s, files, report)?;
     switch::check_pools(&s, &topology, &host, report);
     ports::check(&s, &topology, &host, report);
     let round_trip = round_trip(&s, &topology, &host);
@@ -52,28 +51,25 @@ pub(crate) fn assemble(
     let programs = program::programs(&s, &topology, report);
     shows::check(&s, &traffic.classes, report);
     let limits = limit::limits(&s, &topology, &traffic.classes, report);
-    host.stacks = stack::stacks(&s, &topology, &traffic, (&programs, &limits), report);
-    let failures = failures(&s, &topology, host.stacks.is_some(), report);
-    bounds::check(
-        &Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon },
-        &limits,
-        report,
-    );
+    host.stacks = stack::stacks(&s, &topology, &traffic, &programs, &limits, report);
+    let failures = failures(&s, &topology, &host, report);
+    let amounts = Bounds { s: &s, topology: &topology, host: &host, round_trip, horizon };
+    bounds::check(&amounts, &limits, report);
     let capture = capture::capture(&s, &topology, &traffic, report);
     warn(&s, &topology, &traffic, report);
     if !report.is_clean() {
         return None;
     }
     settle(&mut s, &topology);
-    let base = s.traffic.iter().any(|t| names_file(&t.kind)).then(|| files.absolute_base());
-    let resolved = resolved::write(&s);
-    let settings = Arc::new(Settings { places: BTreeMap::new(), ..s.clone() });
-    let answers = composition::answers(&s, composition::Shape::of(&topology));
+    let base = s.traffic.iter().any(|t| names_file(&t.kind));
     Some(Plan {
+        base: base.then(|| files.absolute_base()),
+        resolved: resolved::write(&s),
+        settings: Arc::new(Settings { places: Arc::default(), ..s.clone() }),
+        answers: composition::answers(&s, composition::Shape::of(&topology)),
         name: s.run.name,
         about: s.run.about,
         variant_about: String::new(),
-        answers,
         seed: s.run.seed,
         variant: variant.map(str::to_string),
         horizon,
@@ -101,9 +97,6 @@ pub(crate) fn assemble(
         engine: engine(s.engine.ports, s.engine.partitions, &capture),
         capture,
         warnings: Vec::new(),
-        resolved,
-        settings,
-        base,
     })
 }
 
@@ -134,33 +127,33 @@ fn checked_traffic(
 fn failures(
     s: &Settings,
     topology: &Topology,
-    is_divided: bool,
+    host: &HostPlan,
     report: &mut Report,
 ) -> Vec<FailurePlan> {
     let failures = capture::failures(s, topology, report);
-    several_nics::check(s, topology, (&failures, is_divided), report);
+    several_nics::check(s, topology, host, &failures, report);
     let lasts = failures.iter().any(|failure| failure.is_outage() && failure.until == Time::MAX);
     if s.run.duration.is_none() && lasts {
-        report.warnings.push(NEVER_ENDS.into());
+        report.warn(NEVER_ENDS);
     }
     failures
 }
 
 /// The network; `None` if something is wrong with it, which is then in the report.
-fn network(s: &Settings, report: &mut Report) -> Option<Topology> {
+fn network(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> Option<Topology> {
+    load_topology(s, files, report)?;
     let topology = match Topology::build(&s.topology) {
         Ok(topology) => topology,
         Err(faults) => {
             for (key, message) in faults {
                 let path = format!("topology.{key}");
-                s.wrong(report, &path, message);
+                report.wrong(&path, message);
             }
             return None;
         }
     };
     if topology.hosts < 2 {
-        let problem = Problem::Impossible("a network of one host has nobody to talk to".into());
-        report.add(s.place("topology"), problem);
+        report.impossible("topology", "a network of one host has nobody to talk to");
         return None;
     }
     Some(topology)
@@ -169,20 +162,15 @@ fn network(s: &Settings, report: &mut Report) -> Option<Topology> {
 /// A run that ends with its flows needs traffic that ends.
 fn check_end(s: &Settings, traffic: &traffic::TrafficPlan, report: &mut Report) {
     if s.run.duration.is_none() && s.run.until.is_some() && !traffic.is_finite {
-        let problem =
-            Problem::Impossible("until = \"flows-complete\" needs traffic that ends".into());
-        report.help(
-            s.place("until"),
-            problem,
-            "give the traffic a stop or a count, or the run a duration",
-        );
+        let text = "until = \"flows-complete\" needs traffic that ends";
+        report.clash("until", text, "give the traffic a stop or a count, or the run a duration");
     }
 }
 
 /// Warns of a run without traffic, and of what mechanisms do to one another.
 fn warn(s: &Settings, topology: &Topology, traffic: &traffic::TrafficPlan, report: &mut Report) {
     if traffic.sources.is_empty() && s.programs.is_empty() {
-        report.warnings.push("there is no traffic: nothing will happen".into());
+        report.warn("there is no traffic: nothing will happen");
     }
     let shape = composition::Shape::of(topology);
     report.warnings.extend(composition::check(&composition::chosen(s), shape));
@@ -202,21 +190,18 @@ fn names_file(kind: &TrafficParams) -> bool {
 
 fn check_run(s: &Settings, report: &mut Report) {
     if let Err(message) = check_folder_name(&s.run.name) {
-        s.wrong(report, "name", message);
+        report.wrong("name", message);
     }
     match s.run.duration {
         None if s.run.until.is_none() => {
             let problem = Problem::Missing { table: "the scenario".into(), key: "duration".into() };
-            report.help(
-                s.place("duration"),
-                problem,
-                "write duration = \"50ms\", or until = \"flows-complete\"",
-            );
+            let help = "write duration = \"50ms\", or until = \"flows-complete\"";
+            report.help(report.at("duration"), problem, help);
         }
-        Some(Time::ZERO) => s.wrong(report, "duration", "must be more than zero"),
+        Some(Time::ZERO) => report.wrong("duration", "must be more than zero"),
         Some(duration) if s.run.warm_up >= duration => {
             let message = format!("{} leaves nothing of the duration {duration}", s.run.warm_up);
-            s.wrong(report, "warm-up", message);
+            report.wrong("warm-up", message);
         }
         _ => {}
     }
@@ -225,7 +210,7 @@ fn check_run(s: &Settings, report: &mut Report) {
             "{} is above elephants ({}): a flow would be both",
             s.run.mice, s.run.elephants
         );
-        s.wrong(report, "mice", message);
+        report.wrong("mice", message);
     }
     check_names(s, report);
 }
@@ -241,22 +226,22 @@ fn transport(s: &mut Settings, report: &mut Report) {
     let p = &s.transport;
     if p.min_rto > p.max_rto {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
-        s.wrong(report, "transport.min-rto", message);
+        report.wrong("transport.min-rto", message);
     }
-    check_law(s, "transport", &s.transport_kind, report);
+    check_law("transport", &s.transport_kind, report);
     for t in &s.traffic {
         if let Some(own) = &t.transport {
-            check_law(s, &format!("traffic.{}.transport", t.name()), own, report);
+            check_law(&format!("traffic.{}.transport", t.name()), own, report);
         }
     }
     families::check(s, report);
 }
 
 /// Keys of a control law that contradict each other.
-fn check_law(s: &Settings, path: &str, kind: &TransportKind, report: &mut Report) {
+fn check_law(path: &str, kind: &TransportKind, report: &mut Report) {
     if let Some((key, message)) = kind.check() {
         let key = format!("{path}.{key}");
-        s.wrong(report, &key, message);
+        report.wrong(&key, message);
     }
 }
 
@@ -266,14 +251,14 @@ fn check_names(s: &Settings, report: &mut Report) {
         let name = t.name();
         let path = format!("traffic.{name}.name");
         if let Err(message) = check_folder_name(&name) {
-            s.wrong(report, &path, message);
+            report.wrong(&path, message);
         }
         if ["all", "mice", "elephants"].contains(&name.as_str()) {
-            s.wrong(report, &path, format!("{name:?} is taken by the statistics"));
+            report.wrong(&path, format!("{name:?} is taken by the statistics"));
         }
         if !seen.insert(name.clone()) {
             report.clash(
-                s.place(&path),
+                &path,
                 format!("two traffics are called {name:?}"),
                 "give each its own name",
             );
@@ -287,19 +272,16 @@ fn load_topology(s: &mut Settings, files: FilesAt<'_>, report: &mut Report) -> O
     match (p.path.clone(), &p.graph.0) {
         (Some(_), Some(_)) => {
             let message = "is given together with graph; give one of them";
-            s.wrong(report, "topology.path", message);
+            report.wrong("topology.path", message);
             None
         }
         (None, None) => {
-            report.add(
-                s.place("topology"),
-                Problem::Missing { table: "[topology]".into(), key: "path".into() },
-            );
+            report.missing("topology", "[topology]", "path");
             None
         }
         (None, Some(_)) => Some(()),
         (Some(path), None) => {
-            let at = s.place("topology.path");
+            let at = report.at("topology.path");
             let list = files.graph(&path).map_err(|problem| report.add(at, problem)).ok()?;
             let p = FileParams { path: None, graph: Graph(Some(list)) };
             // An error on the network names its file.
@@ -356,7 +338,7 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
         let name = t.name();
         if let Some((file, digest, form)) = program_of(&mut t.kind) {
             load_program(file, digest, form, files, &mut report.warnings)
-                .unwrap_or_else(|wrong| report.add(s.place(&of_file(&name)), wrong));
+                .unwrap_or_else(|wrong| report.add(report.at(&of_file(&name)), wrong));
             continue;
         }
         match &mut t.kind {
@@ -364,33 +346,28 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                 let SizeSpec::File { path, shape, digest, points } = &mut p.sizes else { continue };
                 match files.sizes(path, *shape, digest.as_deref()) {
                     Ok((cdf, now)) => (*points, *digest) = (Some(cdf), Some(now)),
-                    Err(problem) => report.add(s.place(&format!("traffic.{name}.sizes")), problem),
+                    Err(problem) => {
+                        report.add(report.at(&format!("traffic.{name}.sizes")), problem)
+                    }
                 }
             }
             TrafficParams::Flows(p) => {
-                let at = s.place(&format!("traffic.{name}"));
                 match (&p.file, &p.rows.0) {
                     (Some(_), Some(_)) => {
                         let message = "is given together with rows; give one of them";
-                        report.value(s.place(&format!("traffic.{name}.file")), "file", message);
+                        report.value(report.at(&of_file(&name)), "file", message);
                     }
                     (None, None) => {
-                        report.add(
-                            at,
-                            Problem::Missing {
-                                table: format!("traffic {name:?}"),
-                                key: "file".into(),
-                            },
-                        );
+                        let (path, table) =
+                            (format!("traffic.{name}"), format!("traffic {name:?}"));
+                        report.missing(&path, &table, "file");
                     }
                     (Some(path), None) => match files.flows(path, hosts, p.digest.as_deref()) {
                         Ok((table, now)) => (p.rows, p.digest) = (FlowRows(Some(table)), Some(now)),
-                        Err(problem) => {
-                            report.add(s.place(&format!("traffic.{name}.file")), problem)
-                        }
+                        Err(problem) => report.add(report.at(&of_file(&name)), problem),
                     },
                     (None, Some(table)) => {
-                        let at = s.place(&format!("traffic.{name}.rows"));
+                        let path = format!("traffic.{name}.rows");
                         let wrong: Vec<String> = table
                             .rows
                             .iter()
@@ -400,9 +377,7 @@ fn load_files(s: &mut Settings, files: FilesAt<'_>, hosts: u32, report: &mut Rep
                         if !wrong.is_empty() {
                             p.rows = FlowRows(None);
                         }
-                        wrong.into_iter().for_each(|text| {
-                            report.value(at, &format!("traffic.{name}.rows"), text)
-                        });
+                        wrong.into_iter().for_each(|text| report.wrong(&path, text));
                     }
                 }
             }

@@ -7,7 +7,7 @@
 //! wrong order are an error.
 
 use crate::error::Report;
-use crate::host::{HostPlan, switch_facts};
+use crate::host::HostPlan;
 use crate::limit::LimitPlan;
 use crate::ports::{self, PortKind};
 use crate::rdma::RecoveryParams;
@@ -55,10 +55,7 @@ impl Bounds<'_> {
     }
 
     fn kinds(&self) -> Vec<PortKind> {
-        let pauses = self.s.switch.pause.kind() != "none";
-        let facts =
-            |switch| switch_facts(self.topology, switch, self.packet_max(), self.host, pauses);
-        ports::kinds(self.topology, (&self.s.switch.buffer, &self.s.switch.marking), facts)
+        ports::kinds(self.topology, self.host, &self.s.switch)
     }
 
     fn around(&self, kind: &PortKind) -> Around {
@@ -84,7 +81,7 @@ fn marking_order(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         let wrong = sites.iter().map(|site| (p.min_threshold.at(site), p.max_threshold.at(site)));
         if let Some((least, most)) = wrong.into_iter().find(|(least, most)| least > most) {
             let key = format!("{path}.min-threshold");
-            s.wrong(report, &key, format!("{least} is above max-threshold ({most})"));
+            report.wrong(&key, format!("{least} is above max-threshold ({most})"));
         }
     };
     let sites: Vec<PortSite> = kinds.iter().map(|kind| kind.site).collect();
@@ -108,7 +105,7 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
             {
                 let path = format!("switch.admission.{prefix}min-threshold");
                 let text = format!("{min} is above {prefix}max-threshold ({max})");
-                s.wrong(report, &path, text);
+                report.wrong(&path, text);
             }
         };
         match s.switch.admission.at_port(&around) {
@@ -130,7 +127,7 @@ fn admission(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     if let Some(kind) = kinds.iter().find(refuses_nobody)
         && let Some((key, from)) = s.switch.admission.refuses_from(&bounds.around(kind))
     {
-        report.warnings.push(format!(
+        report.warn(format!(
             "switch.admission \"{}\" refuses nobody: {key} means a queue of {:#}, and {} hold up \
              to {:#}",
             s.switch.admission.kind(),
@@ -154,7 +151,7 @@ fn rank_window(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
     let Some(rate) = kinds.iter().map(|kind| kind.rate).max() else { return };
     let takes = rate.transmission_time(arrivals.saturating_mul(bounds.packet_max()));
     if takes > bounds.horizon {
-        report.warnings.push(format!(
+        report.warn(format!(
             "switch.admission \"{}\" fills its window of {window} ranks with {arrivals} packets, \
              which take {takes:#} on a link of {rate}, and the run ends at {}",
             bounds.s.switch.admission.kind(),
@@ -172,7 +169,7 @@ fn pause(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
             for kind in kinds.iter().filter(|kind| kind.capacity.bytes != u64::MAX) {
                 let threshold = kind.rate.bytes_in(time);
                 if threshold > kind.capacity.bytes {
-                    report.warnings.push(format!(
+                    report.warn(format!(
                         "switch.pause \"bfc\" stops nobody at {}: hop-rtt and interval ({time:#}) \
                          mean a queue of {:#}, and such a port holds up to {:#}",
                         ports_of(kind),
@@ -190,14 +187,14 @@ fn pause(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
 /// The first switch whose memory is full, but for a packet, before one ingress alone is paused.
 fn pfc(bounds: &Bounds<'_>, alpha: f64, report: &mut Report) {
     for (index, site) in bounds.topology.switches.iter().enumerate() {
-        let facts = switch_facts(bounds.topology, index, bounds.packet_max(), bounds.host, true);
+        let facts = bounds.host.switch_facts(bounds.topology, index, true);
         let size = match &bounds.s.switch.buffer {
             BufferParams::Pools(p) => p.pools(&facts).1.max(0) as f64,
             _ => return,
         };
         if size / (1.0 + alpha) < bounds.packet_max() as f64 {
             let (from, size) = (Bytes((size * alpha / (1.0 + alpha)) as u64), Bytes(size as u64));
-            report.warnings.push(format!(
+            report.warn(format!(
                 "switch.pause \"pfc\" stops nobody before the pool is full: alpha {alpha} means \
                  {from:#} of one ingress, and {} has {size:#} for all",
                 site.name
@@ -212,7 +209,7 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
     let (s, round_trip) = (bounds.s, bounds.round_trip);
     let mut too_short = |key: &str, timeout: Time| {
         if timeout < round_trip {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "{key} is {timeout:#}, and the longest round trip of the empty network \
                  {round_trip:#}: what is not lost is sent again"
             ));
@@ -251,7 +248,7 @@ fn timers(bounds: &Bounds<'_>, report: &mut Report) {
         _ => None,
     };
     if let Some(feedback) = feedback.filter(|feedback| *feedback < round_trip) {
-        report.warnings.push(format!(
+        report.warn(format!(
             "edge.virtual-switch.feedback is {feedback:#}, and the longest round trip of the empty \
              network {round_trip:#}: memory beyond what it reckons with can be needed"
         ));
@@ -264,7 +261,7 @@ fn delayed_acks(s: &Settings, report: &mut Report) {
     let least = t.fixed_rto.unwrap_or(t.min_rto);
     if s.runs_tcp() && t.delayed_ack > 1 && t.delayed_ack_timeout > least {
         let key = if t.fixed_rto.is_some() { "fixed-rto" } else { "min-rto" };
-        report.warnings.push(format!(
+        report.warn(format!(
             "transport.delayed-ack-timeout is {}, and {key} {least}: a single segment can time \
              out while its acknowledgement waits",
             t.delayed_ack_timeout
@@ -281,7 +278,7 @@ fn swift(bounds: &Bounds<'_>, report: &mut Report) {
         let hops = bounds.topology.most_switches();
         let target = p.target(hops);
         if target < bounds.round_trip {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "transport \"swift\" steers to {target:#} over {hops} switches, and the longest \
                  round trip of the empty network is {:#}: its window shrinks whatever it does; \
                  raise swift-base-target",
@@ -290,7 +287,7 @@ fn swift(bounds: &Bounds<'_>, report: &mut Report) {
         }
         let waits = s.transport.delayed_ack_timeout;
         if s.transport.delayed_ack > 1 && target < waits {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "transport \"swift\" steers to {target:#}, and a single segment's acknowledgement \
                  waits {waits} (delayed-ack-timeout): it counts that as delay; write delayed-ack \
                  = 1"
@@ -316,7 +313,7 @@ fn handshakes(bounds: &Bounds<'_>, kinds: &[PortKind], report: &mut Report) {
         let flows = u64::from(p.degree) * u64::from(p.flows_per_server);
         let burst = flows.saturating_mul(p.response.get().min(window));
         if burst > held {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "traffic {:?}: {flows} connections of transport \"{}\" can send {:#} at once, and \
                  a port holds up to {:#}: SYNs can be lost, each of which waits initial-rto ({}, \
                  {} times min-rto)",
@@ -344,7 +341,7 @@ fn rates(bounds: &Bounds<'_>, limits: &[LimitPlan], report: &mut Report) {
     }
     for (limit, fastest) in limits.iter().zip(fastest) {
         if let Some(link) = fastest.filter(|link| limit.rate() > *link) {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "limit {:?} limits nothing: its rate is {}, and its hosts' links have {link} at \
                  most",
                 limit.name,
@@ -366,24 +363,19 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
     for (key, period) in periods {
         if let Some(period) = period.filter(|period| *period >= end) {
             report
-                .warnings
-                .push(format!("{key} is {period}, and the run ends at {end}: there is no sample"));
+                .warn(format!("{key} is {period}, and the run ends at {end}: there is no sample"));
         }
     }
     for f in s.failures.iter().filter(|f| f.at >= end) {
         let ends = f.site();
-        report
-            .warnings
-            .push(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
+        report.warn(format!("failure of {ends} begins at {}, and the run ends at {end}", f.at));
     }
     for p in s.programs.iter().filter(|p| p.start >= end && !p.awaits) {
         let (name, start) = (p.name(), p.start);
-        report
-            .warnings
-            .push(format!("program {name} starts at {start}, and the run ends at {end}"));
+        report.warn(format!("program {name} starts at {start}, and the run ends at {end}"));
     }
     if let Some((program, duration)) = s.programs.iter().find(|p| p.awaits).zip(s.run.duration) {
-        report.warnings.push(format!(
+        report.warn(format!(
             "program {} has awaits, and the run a duration: the run lasts until the later of its \
              exit and {duration}; to end with the program, write until = \"flows-complete\"",
             program.name()
@@ -391,7 +383,7 @@ fn times(bounds: &Bounds<'_>, report: &mut Report) {
     }
     let last = s.traffic.iter().map(|t| t.common.stop.map_or(end, |stop| stop.min(end))).max();
     if let Some(last) = last.filter(|last| *last <= s.run.warm_up) {
-        report.warnings.push(format!(
+        report.warn(format!(
             "warm-up is {}, and the last flow starts before {last}: no flow is counted",
             s.run.warm_up
         ));

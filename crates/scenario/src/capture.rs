@@ -151,7 +151,7 @@ pub(crate) fn capture(
     let snaplen = c.snaplen.map_or(u32::MAX as u64, Bytes::get);
     if snaplen < 54 {
         let message = format!("{snaplen} bytes do not hold the headers; 54 is the least");
-        s.wrong(report, "capture.snaplen", message);
+        report.wrong("capture.snaplen", message);
     }
     CapturePlan {
         queues: queues(s, topology, report),
@@ -179,7 +179,7 @@ fn every(
     if every.is_some_and(|period| period < PERIOD_MIN) {
         let message =
             format!("{} is too short; {PERIOD_MIN} is the least", every.unwrap_or_default());
-        report.value(s.place(&path), table, message);
+        report.value(report.at(&path), table, message);
     }
     let other = others.iter().map(|key| format!("{table}.{key}")).find(|key| s.is_written(key));
     if let Some(other) = other
@@ -188,7 +188,7 @@ fn every(
     {
         let problem = Problem::Missing { table: table.into(), key: "every".into() };
         report.help(
-            s.place(&other),
+            report.at(&other),
             problem,
             "write every = \"100us\", or as often as it is to be sampled",
         );
@@ -202,7 +202,7 @@ fn queues(s: &Settings, topology: &Topology, report: &mut Report) -> Option<Queu
     for name in &s.capture.queues_ports {
         match ports::named(topology, name) {
             Ok(ends) => ports.extend(ends),
-            Err((problem, help)) => report.help(s.place(path), problem, help),
+            Err((problem, help)) => report.help(report.at(path), problem, help),
         }
     }
     ports.sort_unstable();
@@ -223,7 +223,7 @@ fn check_goodput(s: &Settings, report: &mut Report) {
         Some(_) => None,
         None => Some("needs a duration".to_string()),
     };
-    message.into_iter().for_each(|message| s.wrong(report, "capture.goodput", message));
+    message.into_iter().for_each(|message| report.wrong("capture.goodput", message));
 }
 
 /// Where packets are captured; each place has a file.
@@ -238,11 +238,11 @@ fn taps(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<Tap> {
                     }
                 }
             }
-            Err((problem, help)) => report.help(s.place("capture.pcap"), problem, help),
+            Err((problem, help)) => report.help(report.at("capture.pcap"), problem, help),
         }
     }
     if taps.len() > u16::MAX as usize {
-        s.wrong(report, "capture.pcap", "names more than 65535 places");
+        report.wrong("capture.pcap", "names more than 65535 places");
     }
     taps
 }

@@ -7,7 +7,7 @@ use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
     Visit,
 };
-use crate::keys::grouped;
+use crate::keys::in_table;
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationCommon;
 use crate::settings::capture::CaptureParams;
@@ -98,11 +98,7 @@ pub struct TableInfo {
 
 fn keys(path: &str, params: &dyn Params) -> Vec<KeyInfo> {
     let info = |(i, key): (usize, &Key)| {
-        let full = key.name();
-        let name = match grouped(&full) {
-            (Some(group), leaf) => format!("{group}.{leaf}"),
-            (None, leaf) => leaf.to_string(),
-        };
+        let name = in_table(key);
         let whole = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         KeyInfo { path: whole, name, key: *key, default: value_text(&params.get(i)) }
     };

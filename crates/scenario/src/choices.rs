@@ -114,7 +114,7 @@ choices! {
         deflection: DeflectionParams,
         /// The outcome of it where there is no room.
         overflow: OverflowParams,
-        /// How fresh is what the switch knows of its queues.
+        /// How old the lengths of queues are by which a switch decides.
         occupancy: OccupancyParams,
         /// Whom to stop.
         pause: PauseParams,

@@ -8,14 +8,15 @@
 
 use crate::excerpt::Excerpt;
 use crate::half::Half;
-use crate::source::{Sources, Span};
+use crate::source::{Places, Sources, Span};
 use miette::SourceSpan;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// More problems than this are counted and not listed: nobody reads them, and each repair ends
 /// several.
-pub const PROBLEMS_TOLD: usize = 100;
+pub const PROBLEMS_LISTED: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Problem {
@@ -149,7 +150,7 @@ impl ScenarioError {
 /// render each of `errors` as the diagnostic that it is.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Errors {
-    /// In the order of their places; the first [`PROBLEMS_TOLD`].
+    /// In the order of their places; the first [`PROBLEMS_LISTED`].
     pub errors: Vec<ScenarioError>,
     pub more: usize,
 }
@@ -191,6 +192,8 @@ pub(crate) struct Report {
     pub warnings: Vec<String>,
     /// The mechanisms whose counterpart is missing.
     pub halves: Vec<Half>,
+    /// Of the scenario that is read or was read last.
+    pub places: Arc<Places>,
     /// The problems that have been pushed: each is reported once, though several variants meet it.
     seen: HashSet<(Span, Problem)>,
 }
@@ -208,11 +211,32 @@ impl Report {
         }
     }
     /// Values that make no network or no traffic.
-    pub fn impossible(&mut self, span: Span, text: impl Into<String>) {
-        self.add(span, Problem::Impossible(text.into()));
+    pub fn impossible(&mut self, path: &str, text: impl Into<String>) {
+        self.add(self.at(path), Problem::Impossible(text.into()));
     }
-    pub fn clash(&mut self, span: Span, text: impl Into<String>, help: impl Into<String>) {
-        self.help(span, Problem::Impossible(text.into()), help);
+    pub fn clash(&mut self, path: &str, text: impl Into<String>, help: impl Into<String>) {
+        self.help(self.at(path), Problem::Impossible(text.into()), help);
+    }
+    pub fn wrong(&mut self, path: &str, message: impl Into<String>) {
+        self.value(self.at(path), path, message);
+    }
+    pub fn missing(&mut self, path: &str, table: &str, key: &str) {
+        self.add(self.at(path), Problem::Missing { table: table.into(), key: key.into() });
+    }
+    pub fn unknown(&mut self, path: &str, what: &str, name: &str, help: Option<String>) {
+        let problem = Problem::Unknown { what: what.into(), name: name.into() };
+        self.push(self.at(path), problem, help);
+    }
+    pub fn warn(&mut self, text: impl Into<String>) {
+        self.warnings.push(text.into());
+    }
+    /// The place of a key, or of the nearest table around it.
+    pub fn at(&self, path: &str) -> Span {
+        self.places.near(path)
+    }
+    /// Notes the place of a key.
+    pub fn found(&mut self, path: impl Into<String>, span: Span) {
+        Arc::make_mut(&mut self.places).put(path, span);
     }
     pub fn value(&mut self, span: Span, key: &str, message: impl Into<String>) {
         self.add(span, Problem::Value { key: key.to_string(), message: message.into() });
@@ -223,10 +247,10 @@ impl Report {
     /// All problems, in the order of their places.
     pub fn into_errors(mut self, sources: &Sources) -> Errors {
         self.problems.sort_by_key(|(span, ..)| (span.source, span.start));
-        let more = self.problems.len().saturating_sub(PROBLEMS_TOLD);
-        let told = self.problems.into_iter().take(PROBLEMS_TOLD);
+        let more = self.problems.len().saturating_sub(PROBLEMS_LISTED);
+        let first = self.problems.into_iter().take(PROBLEMS_LISTED);
         Errors {
-            errors: told.map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(),
+            errors: first.map(|(s, p, h)| ScenarioError::new(sources, s, p, h)).collect(),
             more,
         }
     }

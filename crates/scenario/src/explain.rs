@@ -194,19 +194,19 @@ fn explain_keys(out: &mut String, places: &[PlaceInfo], is: impl Fn(&KeyInfo) ->
         table.keys.iter().filter(|k| is(k)).for_each(|k| explain_key(out, k, &[]));
     }
     for place in places {
-        let mut told: Vec<(&KeyInfo, Vec<&str>)> = Vec::new();
+        let mut groups: Vec<(&KeyInfo, Vec<&str>)> = Vec::new();
         for kind in &place.kinds {
             for key in kind.keys.iter().filter(|k| is(k)) {
                 let same = |(k, _): &&mut (&KeyInfo, Vec<&str>)| {
                     k.path == key.path && k.default == key.default && k.key.text() == key.key.text()
                 };
-                match told.iter_mut().find(same) {
+                match groups.iter_mut().find(same) {
                     Some((_, kinds)) => kinds.push(kind.mechanism.kind),
-                    None => told.push((key, vec![kind.mechanism.kind])),
+                    None => groups.push((key, vec![kind.mechanism.kind])),
                 }
             }
         }
-        told.iter().for_each(|(key, kinds)| explain_key(out, key, kinds));
+        groups.iter().for_each(|(key, kinds)| explain_key(out, key, kinds));
     }
 }
 

@@ -8,7 +8,7 @@
 //! and no offset.
 
 use crate::choices::Visit;
-use crate::error::Report;
+use crate::error::{Problem, Report};
 use crate::settings::Settings;
 use millpond_core::congestion::{Family, TransportKind};
 use millpond_core::registry::Choice;
@@ -89,7 +89,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
 fn refuse(s: &Settings, kind: &str, table: &[Refusal], chosen: &Chosen, report: &mut Report) {
     let mut refuse = |path: &str, what: String, why: &str| {
         let text = format!("{what} and transport \"{kind}\" cannot be together: {why}");
-        report.impossible(s.place(path), text);
+        report.impossible(path, text);
     };
     for (path, why) in table {
         if let Some(other) = chosen.0.get(path).filter(|other| **other != "none") {
@@ -125,6 +125,6 @@ fn check_keys(s: &Settings, kind: &str, is_alone: bool, report: &mut Report) {
         let text = format!(
             "`{key}` has no effect: it is TCP's, and transport \"{kind}\" does not read it"
         );
-        report.clash(*at, text, own_keys(kind));
+        report.help(*at, Problem::Impossible(text), own_keys(kind));
     }
 }

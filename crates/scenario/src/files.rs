@@ -59,19 +59,19 @@ impl FilesAt<'_> {
     /// A distribution of two columns, with its digest, which must be `expected` where one is.
     pub fn sizes(&self, path: &str, shape: Shape, expected: Option<&str>) -> Content<Cdf> {
         let parse = |text: &str| Cdf::parse(text, shape).map_err(|e| (Some(e.line), e.message));
-        unchanged(path, expected, self.once(&self.files.sizes, path, shape, parse))
+        unchanged(path, expected, once(&self.files.sizes, path, shape, || self.text(path, parse)))
     }
 
     /// A list of flows between so many hosts, in the same way.
     pub fn flows(&self, path: &str, hosts: u32, expected: Option<&str>) -> Content<FlowTable> {
         let parse =
             |text: &str| FlowTable::parse(text, hosts).map_err(|e| (Some(e.line), e.message));
-        unchanged(path, expected, self.once(&self.files.flows, path, hosts, parse))
+        unchanged(path, expected, once(&self.files.flows, path, hosts, || self.text(path, parse)))
     }
 
     pub fn graph(&self, path: &str) -> Result<Arc<EdgeList>, Problem> {
         let parse = |text: &str| EdgeList::parse(text).map_err(|message| (None, message));
-        self.once(&self.files.graphs, path, (), parse).map(|(list, _)| list)
+        once(&self.files.graphs, path, (), || self.text(path, parse)).map(|(list, _)| list)
     }
 
     /// Programs of ranks, with their digest, in the same way.
@@ -104,11 +104,7 @@ impl FilesAt<'_> {
             };
             Ok((Arc::new(program?), format!("{digest:016x}")))
         };
-        let mut contents =
-            self.files.programs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = (path.to_string(), form.clone());
-        let content = contents.entry(key).or_insert_with(read).clone();
-        unchanged(path, expected, content)
+        unchanged(path, expected, once(&self.files.programs, path, form.clone(), read))
     }
 
     /// The bytes of a file.
@@ -145,28 +141,32 @@ impl FilesAt<'_> {
             .unwrap_or_else(|_| self.base.to_path_buf())
     }
 
-    /// The result of `parse` on a file's text, now or when it was first asked. The error has
-    /// the line where there is one.
-    fn once<K: Ord, T>(
+    /// The content of a text, which is understood with this, and its digest.
+    fn text<T>(
         &self,
-        contents: &Contents<K, T>,
         path: &str,
-        key: K,
         parse: impl FnOnce(&str) -> Result<T, (Option<usize>, String)>,
     ) -> Content<T> {
         let problem = |file: String, reason: String| Problem::File { file, reason };
-        let read = || {
-            let text = std::fs::read_to_string(self.base.join(path));
-            let text = text.map_err(|e| problem(path.into(), format!("cannot be read: {e}")))?;
-            let content = parse(&text).map_err(|(line, reason)| {
-                problem(line.map_or(path.to_string(), |line| format!("{path}:{line}")), reason)
-            })?;
-            Ok((Arc::new(content), format!("{:016x}", hash_name(&text))))
-        };
-        // While one thread reads, the others wait for it: they would read the same.
-        let mut contents = contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        contents.entry((path.to_string(), key)).or_insert_with(read).clone()
+        let text = std::fs::read_to_string(self.base.join(path));
+        let text = text.map_err(|e| problem(path.into(), format!("cannot be read: {e}")))?;
+        let content = parse(&text).map_err(|(line, reason)| {
+            problem(line.map_or(path.to_string(), |line| format!("{path}:{line}")), reason)
+        })?;
+        Ok((Arc::new(content), format!("{:016x}", hash_name(&text))))
     }
+}
+
+/// The content of a file, which is read once for each key.
+fn once<K: Ord, T>(
+    contents: &Contents<K, T>,
+    path: &str,
+    key: K,
+    read: impl FnOnce() -> Content<T>,
+) -> Content<T> {
+    // While one thread reads, the others wait for it: they would read the same.
+    let mut contents = contents.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    contents.entry((path.to_string(), key)).or_insert_with(read).clone()
 }
 
 /// An error of a program in one file.

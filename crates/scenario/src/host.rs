@@ -26,11 +26,11 @@ const MEMORY_MAX: u64 = 64 << 30;
 fn bounds(s: &Settings, report: &mut Report) {
     let h = &s.host;
     if h.stack_delay > Time::from_s(1_000) {
-        s.wrong(report, "host.stack-delay", format!("{} is more than 1000s", h.stack_delay));
+        report.wrong("host.stack-delay", format!("{} is more than 1000s", h.stack_delay));
     }
     if !(MEMORY_MIN..=MEMORY_MAX).contains(&h.memory.get()) {
         let message = format!("{} is not {} to {}", h.memory, Bytes(MEMORY_MIN), Bytes(MEMORY_MAX));
-        s.wrong(report, "host.memory", message);
+        report.wrong("host.memory", message);
     }
 }
 
@@ -38,34 +38,34 @@ fn bounds(s: &Settings, report: &mut Report) {
 pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     let h = &s.host;
     if !(88..=65_535).contains(&h.mtu) {
-        s.wrong(report, "host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
+        report.wrong("host.mtu", format!("{} is no packet size; 88 to 65535 is", h.mtu));
     } else if h.mtu.saturating_add(h.frame_overhead) > 65_535 {
         let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
-        s.wrong(report, "host.frame-overhead", message);
+        report.wrong("host.frame-overhead", message);
     }
     let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
     let mss = h.mss.unwrap_or(mss_max);
     if (mss == 0 || mss > mss_max) && h.mss.is_some() {
         let message =
             format!("{mss} is no payload of a packet of {} bytes; 1 to {mss_max} is", h.mtu);
-        s.wrong(report, "host.mss", message);
+        report.wrong("host.mss", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() > SEGMENT_MAX) {
         let message =
             format!("is more than a host hands down at a time; up to {} is", Bytes(SEGMENT_MAX));
-        s.wrong(report, "host.segment-offload", message);
+        report.wrong("host.segment-offload", message);
     }
     if h.segment_offload.is_some_and(|segment| segment.get() < mss as u64) {
         let message = format!(
             "is smaller than one packet's payload ({mss}); \"off\" hands down packet by packet"
         );
-        s.wrong(report, "host.segment-offload", message);
+        report.wrong("host.segment-offload", message);
     }
     if let Some(limit) = s.nic.params.per_flow_limit
         && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
     {
         let path = "host.nic.per-flow-limit";
-        s.wrong(report, path, format!("{limit} is less than one packet; \"off\" is no limit"));
+        report.wrong(path, format!("{limit} is less than one packet; \"off\" is no limit"));
     }
     bounds(s, report);
     let plan = HostPlan {
@@ -144,6 +144,23 @@ impl HostPlan {
     }
 
     /// Where the range of the jitter ends on a link of this rate; `None`: the host is exact.
+    pub(crate) fn switch_facts(
+        &self,
+        topology: &Topology,
+        switch: usize,
+        pauses: bool,
+    ) -> SwitchFacts {
+        let link = |link: &u32| {
+            let site = &topology.links[*link as usize];
+            let is_hosts = topology.is_host_link(*link as usize);
+            let late = if is_hosts { self.late(site.rate) } else { Time::ZERO };
+            (site.rate, site.delay + late)
+        };
+        let (packet_max, tier) = (self.packet_max(), topology.switches[switch].tier);
+        let links = topology.wiring[switch].iter().map(link).collect();
+        SwitchFacts { packet_max, links, pauses, tier }
+    }
+
     pub fn jitter_size(&self, rate: Rate) -> Option<Time> {
         let packet_bits = u128::from(self.packet_max()) * 8;
         let packet = packet_bits * 1_000_000_000_000 / u128::from(rate.bps()).max(1);
@@ -162,22 +179,4 @@ pub struct NicPlan {
     pub interrupt_throttle: Time,
     /// Which one of several takes a connection.
     pub choice: NicChoiceParams,
-}
-
-/// The facts that a switch's buffer follows from. A host's stack lies on its link.
-pub(crate) fn switch_facts(
-    topology: &Topology,
-    switch: usize,
-    packet_max: u64,
-    host: &HostPlan,
-    pauses: bool,
-) -> SwitchFacts {
-    let link = |link: &u32| {
-        let site = &topology.links[*link as usize];
-        let late =
-            if topology.is_host_link(*link as usize) { host.late(site.rate) } else { Time::ZERO };
-        (site.rate, site.delay + late)
-    };
-    let links = topology.wiring[switch].iter().map(link).collect();
-    SwitchFacts { packet_max, links, pauses, tier: topology.switches[switch].tier }
 }

@@ -64,6 +64,13 @@ pub struct Ends {
     pub dst: u32,
 }
 
+/// Bytes of a request and of its response.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    pub request: u64,
+    pub response: u64,
+}
+
 impl Ends {
     fn back(self) -> Ends {
         Ends { src: self.dst, dst: self.src, ..self }
@@ -82,6 +89,11 @@ struct Train {
     sure: Option<u64>,
     /// Size of the smallest packet that there can be.
     least: u64,
+}
+
+/// Never beyond the longest time.
+fn total<const N: usize>(times: [Time; N]) -> Time {
+    times.into_iter().fold(Time::ZERO, Time::saturating_add)
 }
 
 impl Train {
@@ -132,7 +144,7 @@ impl Train {
             let bound = |(j, (rate, delay)): (usize, &Hop)| {
                 let to = crossing(&hops[..j], self.full);
                 let on = crossing(&hops[j + 1..], self.least);
-                to.saturating_add(self.time(*rate)).saturating_add(*delay).saturating_add(on)
+                total([to, self.time(*rate), *delay, on])
             };
             return hops.iter().enumerate().map(bound).max().unwrap_or_default();
         }
@@ -147,10 +159,7 @@ impl Train {
                 1 => Time::ZERO,
                 n => sum.saturating_add(slowest.saturating_mul(n - 2)),
             };
-            done = done
-                .max(free)
-                .saturating_add(rate.transmission_time(self.last))
-                .saturating_add(delay);
+            done = total([done.max(free), rate.transmission_time(self.last), delay]);
             sum = sum.saturating_add(delay);
         }
         done
@@ -166,31 +175,25 @@ impl Train {
         let Some(cut) = &ways.cut else { return between };
         let head = first.0.transmission_time(self.first()).saturating_add(first.1);
         let tail = last.0.transmission_time(self.least).saturating_add(last.1);
-        between.max(head.saturating_add(cut.passed(self.bytes())).saturating_add(tail))
+        between.max(total([head, cut.passed(self.bytes()), tail]))
     }
 
     /// One after the other out of the first link, each by its own fastest way, one after the other
     /// over the last link: what is served last has waited for all that came with it or later.
     fn in_turn(&self, first: Hop, ways: &Ways, last: Hop) -> Time {
         let way = |size| first.1.saturating_add(ways.latency(size));
-        let (sent, served) =
-            (|size| first.0.transmission_time(size), |size| last.0.transmission_time(size));
+        let sent = |size| first.0.transmission_time(size);
+        let served = |size| last.0.transmission_time(size);
         let fulls = self.packets - 1;
         let comes = |n: u64| sent(self.full).saturating_mul(n).saturating_add(way(self.full));
         let waits = |n: u64| served(self.full).saturating_mul(n);
-        let small = sent(self.full)
-            .saturating_mul(fulls)
-            .saturating_add(sent(self.last))
-            .saturating_add(way(self.last));
+        let small = total([sent(self.full).saturating_mul(fulls), sent(self.last), way(self.last)]);
         // Of the full ones, so many come no later than the last.
         let before = small.saturating_sub(way(self.full)).as_ps() / sent(self.full).as_ps().max(1);
         let before = before.min(fulls);
-        let mut done =
-            small.saturating_add(served(self.last)).saturating_add(waits(fulls - before));
+        let mut done = total([small, served(self.last), waits(fulls - before)]);
         for n in [1, before].into_iter().filter(|n| (1..=before).contains(n)) {
-            done = done.max(
-                comes(n).saturating_add(waits(fulls - n + 1)).saturating_add(served(self.last)),
-            );
+            done = done.max(total([comes(n), waits(fulls - n + 1), served(self.last)]));
         }
         for n in [before + 1, fulls].into_iter().filter(|n| (before + 1..=fulls).contains(n)) {
             done = done.max(comes(n).saturating_add(waits(fulls - n + 1)));
@@ -208,9 +211,9 @@ impl Train {
         let (full, least) = (ways.latency(self.full), ways.latency(self.least));
         let overtakes = out(self.full, self.sure.unwrap_or(1)).saturating_add(least);
         let begins = out(self.full, 1).saturating_add(full).min(overtakes);
-        let ends = self.time(first.0).saturating_add(first.1).saturating_add(least);
+        let ends = total([self.time(first.0), first.1, least]);
         let last_out = ends.saturating_add(last.0.transmission_time(self.least));
-        begins.saturating_add(self.time(last.0)).max(last_out).saturating_add(last.1)
+        total([begins, self.time(last.0)]).max(last_out).saturating_add(last.1)
     }
 }
 
@@ -240,23 +243,17 @@ impl IdealTimes {
     /// response's last byte, with the time that the server thinks in between. The thinking time is
     /// the one drawn for this exchange and not the mean, so that the result stays what no transport
     /// can beat.
-    pub fn exchange(
-        &self,
-        plan: &Plan,
-        client: Ends,
-        (request, response): (u64, u64),
-        thinks: Time,
-    ) -> Time {
-        let there = self.flow(plan, client, request);
-        let back = self.one_way(plan, client.back(), response, first_window(plan));
-        there.saturating_add(thinks).saturating_add(back)
+    pub fn exchange(&self, plan: &Plan, client: Ends, sizes: Exchange, thinks: Time) -> Time {
+        let there = self.flow(plan, client, sizes.request);
+        let back = self.one_way(plan, client.back(), sizes.response, first_window(plan));
+        total([there, thinks, back])
     }
 
     /// The same on a connection that has been open before, so that its windows may have any size.
-    pub fn call(&self, plan: &Plan, client: Ends, (request, response): (u64, u64)) -> Time {
+    pub fn call(&self, plan: &Plan, client: Ends, sizes: Exchange) -> Time {
         let window = payload_max(plan);
-        let there = self.one_way(plan, client, request, window);
-        there.saturating_add(self.one_way(plan, client.back(), response, window))
+        let there = self.one_way(plan, client, sizes.request, window);
+        there.saturating_add(self.one_way(plan, client.back(), sizes.response, window))
     }
 
     /// The same for one message on a connection that has been open before.
@@ -286,12 +283,16 @@ impl IdealTimes {
     fn time(&self, plan: &Plan, Ends { class, src, dst }: Ends, train: &Train) -> Time {
         let topology = &plan.topology;
         if !topology.has_several_nics() {
-            return self.between(plan, (src, dst), train);
+            return self.between(plan, src, dst, train);
         }
         let pairs = topology.nics(src).flat_map(|a| topology.nics(dst).map(move |b| (a, b)));
         let pairs: Vec<_> = pairs.filter(|(a, b)| topology.connects(*a, *b)).collect();
         let fastest = |train: &Train| {
-            pairs.iter().map(|pair| self.between(plan, *pair, train)).min().unwrap_or_default()
+            pairs
+                .iter()
+                .map(|pair| self.between(plan, pair.0, pair.1, train))
+                .min()
+                .unwrap_or_default()
         };
         if !plan.takes_several_nics(class) || train.packets == 1 {
             return fastest(train);
@@ -300,7 +301,7 @@ impl IdealTimes {
         let least = Train::single(train.least);
         let beside = |pair: &(u32, u32), nic: u32| {
             let on = topology.links[nic as usize].rate.transmission_time(train.least);
-            self.between(plan, *pair, &least).saturating_sub(on)
+            self.between(plan, pair.0, pair.1, &least).saturating_sub(on)
         };
         let sent = Cut::new(pairs.iter().map(|pair| (pair.0, beside(pair, pair.0))), topology);
         let received = Cut::new(pairs.iter().map(|pair| (pair.1, beside(pair, pair.1))), topology);
@@ -308,7 +309,7 @@ impl IdealTimes {
         sent.passed(bytes).max(received.passed(bytes)).max(fastest(&least))
     }
 
-    fn between(&self, plan: &Plan, (src, dst): (u32, u32), train: &Train) -> Time {
+    fn between(&self, plan: &Plan, src: u32, dst: u32, train: &Train) -> Time {
         let topology = &plan.topology;
         let hop =
             |nic: u32| (topology.links[nic as usize].rate, topology.links[nic as usize].delay);
@@ -320,7 +321,8 @@ impl IdealTimes {
         if from == to {
             return train.over(&[first, last]);
         }
-        let ways = self.ways(plan, topology.alike(from, to));
+        let (from, to) = topology.alike(from, to);
+        let ways = self.ways(plan, from, to);
         if ways.is_only {
             let hops: Vec<Hop> =
                 [first].into_iter().chain(ways.large.iter().copied()).chain([last]).collect();
@@ -329,7 +331,7 @@ impl IdealTimes {
         train.through(first, &ways, last)
     }
 
-    fn ways(&self, plan: &Plan, (from, to): (u32, u32)) -> Arc<Ways> {
+    fn ways(&self, plan: &Plan, from: u32, to: u32) -> Arc<Ways> {
         let mut known = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= WAYS_MAX {
             known.clear();
@@ -376,7 +378,12 @@ mod tests {
             Time::from_ns(3_000 + 12_000 + 9 * 1_200 + round_trip)
         );
         assert_eq!(
-            IdealTimes::default().exchange(&p, ends(0, 2), (1, 14_600), Time::from_us(20)),
+            IdealTimes::default().exchange(
+                &p,
+                ends(0, 2),
+                Exchange { request: 1, response: 14_600 },
+                Time::from_us(20)
+            ),
             Time::from_ps(
                 round_trip * 1000 + 12_000_000 + 41 * (800 + 200) * 2 + 25_800_000 + 20_000_000
             )
@@ -464,8 +471,8 @@ mod tests {
                 );
                 let p = Scenario::parse("t", &text).unwrap().plan(None, &[], None).unwrap();
                 let times = IdealTimes::default();
-                let ways = times
-                    .ways(&p, p.topology.alike(p.topology.leaf_of(0), p.topology.leaf_of(dst)));
+                let (from, to) = p.topology.alike(p.topology.leaf_of(0), p.topology.leaf_of(dst));
+                let ways = times.ways(&p, from, to);
                 assert!(!ways.is_only && ways.cut.is_none());
                 let host = (p.topology.links[0].rate, p.topology.links[0].delay);
                 let hops: Vec<Hop> =

@@ -22,22 +22,22 @@ pub(crate) fn written(s: &Settings) -> Vec<Written> {
     let mut list = Vec::new();
     priorities(s, &mut list);
     queue_pairs(s, &mut list);
-    let mut told = |is_written: bool, key: &str, is_used: bool, why: &str| {
+    let mut note = |is_written: bool, key: &str, is_used: bool, why: &str| {
         if is_written {
             list.push((key.to_string(), (!is_used).then(|| why.to_string())));
         }
     };
     let (capture, pcap) = (&s.capture, !s.capture.pcap.is_empty());
     let unwritten = "no packets are captured (capture.pcap)";
-    told(capture.snaplen != CaptureParams::default().snaplen, "capture.snaplen", pcap, unwritten);
-    told(capture.tcp_timestamps, "capture.tcp-timestamps", pcap, unwritten);
+    note(capture.snaplen != CaptureParams::default().snaplen, "capture.snaplen", pcap, unwritten);
+    note(capture.tcp_timestamps, "capture.tcp-timestamps", pcap, unwritten);
     let streams =
         s.traffic.is_empty() || s.kinds().any(|kind| kind.demands().family != Family::Rdma);
     let of_nics = "queue pairs hand down packet by packet, one at a time";
     let (segment, limit) = (s.host.segment_offload, s.nic.params.per_flow_limit);
     let merges = streams || s.edge.virtual_switch.kind() != "none";
-    told(segment != HostParams::default().segment_offload, "host.segment-offload", merges, of_nics);
-    told(limit != NicParams::default().per_flow_limit, "host.nic.per-flow-limit", streams, of_nics);
+    note(segment != HostParams::default().segment_offload, "host.segment-offload", merges, of_nics);
+    note(limit != NicParams::default().per_flow_limit, "host.nic.per-flow-limit", streams, of_nics);
     list
 }
 

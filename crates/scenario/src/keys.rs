@@ -31,6 +31,15 @@ pub(crate) fn grouped(name: &str) -> (Option<&'static str>, &str) {
     (None, name)
 }
 
+/// The name of a key as its table has it ("host-link.rate").
+pub(crate) fn in_table(key: &Key) -> String {
+    let name = key.name();
+    match grouped(&name) {
+        (Some(group), leaf) => format!("{group}.{leaf}"),
+        (None, _) => name,
+    }
+}
+
 /// The member of a group that a single value in its place means: `queues = "10us"` is `queues = {
 /// every = "10us" }`.
 pub(crate) const SHORT: &str = "every";

@@ -58,10 +58,10 @@ pub mod transport;
 mod tree;
 mod unreached;
 
-pub use error::{Errors, PROBLEMS_TOLD, Problem, ScenarioError, meant, nearest};
+pub use error::{Errors, PROBLEMS_LISTED, Problem, ScenarioError, meant, nearest};
 pub use files::folder_of;
 pub use host::HEADER_BYTES;
-pub use ideal::{Ends, IdealTimes};
+pub use ideal::{Ends, Exchange, IdealTimes};
 pub use plan::Plan;
 pub use read::document;
 pub use scenario::Scenario;

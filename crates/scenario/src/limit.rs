@@ -9,7 +9,7 @@
 //!
 //! Invariant: a plan's limits name only hosts, classes of traffic and scopes that exist.
 
-use crate::error::{Problem, Report, near_or};
+use crate::error::{Report, near_or};
 use crate::settings::Settings;
 use crate::settings::hosts::HostSet;
 use crate::settings::limit::{HtbParams, LimitCommon, LimitKind, LimitSettings};
@@ -90,7 +90,7 @@ pub(crate) fn limits(
     report: &mut Report,
 ) -> Vec<LimitPlan> {
     if s.limits.len() > LIMITS_MAX {
-        s.wrong(report, "limit", format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()));
+        report.wrong("limit", format!("{} limits; {LIMITS_MAX} is the most", s.limits.len()));
         return Vec::new();
     }
     let names = Names::of(s.limits.iter().map(LimitSettings::name).collect());
@@ -118,7 +118,8 @@ pub(crate) fn limits(
         }
         if all.len() > SCOPES_MAX {
             let message = format!("more than {SCOPES_MAX} limits are charged for each packet");
-            report.value(s.place(&format!("limit.{}.scopes", plan.name)), "limit.scopes", message);
+            let at = report.at(&format!("limit.{}.scopes", plan.name));
+            report.value(at, "limit.scopes", message);
         }
         plan.scopes = all;
     }
@@ -126,7 +127,7 @@ pub(crate) fn limits(
     let charged: BTreeSet<u16> = on_hosts.flat_map(|p| p.scopes.iter().copied()).collect();
     for (i, plan) in plans.iter().enumerate().filter(|(_, p)| p.hosts.is_empty()) {
         if !charged.contains(&(i as u16)) {
-            report.warnings.push(format!(
+            report.warn(format!(
                 "limit {:?} has no hosts, and no limit that has any names it",
                 plan.name
             ));
@@ -160,7 +161,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn wrong(&mut self, key: &str, message: String) {
         let path = format!("limit.{}.{key}", self.name);
-        self.report.value(self.s.place(&path), &path, message);
+        self.report.wrong(&path, message);
     }
 
     fn unknown(&mut self, key: &str, what: &str, name: &str, known: &[String]) {
@@ -168,8 +169,8 @@ impl Check<'_> {
             [] => "there is none".into(),
             _ => format!("there are {}", known.join(", ")),
         });
-        let at = self.s.place(&format!("limit.{}.{key}", self.name));
-        self.report.help(at, Problem::Unknown { what: what.into(), name: name.into() }, help);
+        let path = format!("limit.{}.{key}", self.name);
+        self.report.unknown(&path, what, name, Some(help));
     }
 
     fn plan(
@@ -276,7 +277,7 @@ impl Check<'_> {
                 self.name,
                 3 * segment
             );
-            self.report.warnings.push(text);
+            self.report.warn(text);
         }
     }
 

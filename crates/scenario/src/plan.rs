@@ -9,7 +9,6 @@ pub use crate::capture::failures::FailurePlan;
 pub use crate::capture::{CapturePlan, ConnectionCapture, QueueCapture, Tap};
 use crate::choices::{Choices, EdgeChoices, RdmaChoices, SwitchChoices, TransportChoices, Visit};
 use crate::composition::Answer;
-use crate::host::switch_facts;
 pub use crate::host::{HostPlan, NicPlan};
 use crate::limit::LimitPlan;
 use crate::ports;
@@ -154,15 +153,13 @@ impl Plan {
 
     /// The ports of the switches, by tier and rate, with what they hold and when they mark.
     pub fn port_kinds(&self) -> Vec<PortKind> {
-        ports::kinds(&self.topology, (&self.switch.buffer, &self.switch.marking), |switch| {
-            self.switch_facts(switch)
-        })
+        ports::kinds(&self.topology, &self.host, &self.switch)
     }
 
     /// The facts that a switch's buffer follows from.
     pub fn switch_facts(&self, switch: usize) -> SwitchFacts {
         let pauses = Pause::new(&self.switch.pause).is_active();
-        switch_facts(&self.topology, switch, self.host.packet_max(), &self.host, pauses)
+        self.host.switch_facts(&self.topology, switch, pauses)
     }
 }
 

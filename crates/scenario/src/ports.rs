@@ -4,15 +4,16 @@
 //! Invariant: the amounts given here are the ones that the simulator's ports are built with, for
 //! both come from [`Capacity::new`] and [`MarkingParams::threshold`].
 
+use crate::choices::SwitchChoices;
 use crate::error::Report;
-use crate::host::{HostPlan, switch_facts};
+use crate::host::HostPlan;
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use crate::transport::TransportKind;
 use millpond_core::params::{Params, Value};
 use millpond_core::registry::Choice;
-use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, SwitchFacts};
-use millpond_core::switch::marking::{MarkingParams, Threshold};
+use millpond_core::switch::buffer::{BufferParams, Capacity, Memory};
+use millpond_core::switch::marking::Threshold;
 use millpond_core::switch::site::{OTHERS, PortSite, tier_of};
 use millpond_core::{Bytes, Rate};
 use std::collections::BTreeSet;
@@ -52,14 +53,11 @@ impl std::fmt::Display for PortKind {
 
 /// All kinds of ports of a network's switches, tier by tier, slow ones first. `facts`: of a switch,
 /// by its number.
-pub(crate) fn kinds(
-    topology: &Topology,
-    (buffer, marking): (&BufferParams, &MarkingParams),
-    facts: impl Fn(usize) -> SwitchFacts,
-) -> Vec<PortKind> {
+pub(crate) fn kinds(topology: &Topology, host: &HostPlan, of: &SwitchChoices) -> Vec<PortKind> {
+    let (buffer, pauses) = (&of.buffer, of.pause.kind() != "none");
     let mut kinds: Vec<(u8, PortKind)> = Vec::new();
     for (index, switch) in topology.switches.iter().enumerate() {
-        let facts = facts(index);
+        let facts = host.switch_facts(topology, index, pauses);
         let memory = Memory::new(buffer, &facts);
         for (rate, _) in &facts.links {
             let site = PortSite { rate: *rate, tier: switch.tier, packet_max: facts.packet_max };
@@ -67,7 +65,7 @@ pub(crate) fn kinds(
             // Ports of their own memory share none.
             let capacity =
                 if matches!(buffer, BufferParams::PerPort(_)) { own } else { memory.reach(own) };
-            let threshold = marking.threshold(&site, capacity);
+            let threshold = of.marking.threshold(&site, capacity);
             let same = |(tier, kind): &&mut (u8, PortKind)| {
                 (*tier, kind.rate, kind.capacity, kind.threshold)
                     == (switch.tier, *rate, capacity, threshold)
@@ -144,7 +142,7 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report:
             };
             if let Some((name, _)) = named.iter().find(|(name, _)| !is_there(name)) {
                 let what = if tier_of(name).is_some() { "no tier" } else { "no link of" };
-                s.wrong(report, &key, format!("the network has {what} {name:?}"));
+                report.wrong(&key, format!("the network has {what} {name:?}"));
             }
         }
         scalable.push(key);
@@ -154,21 +152,14 @@ fn amounts(s: &Settings, params: &dyn Params, path: &str, there: &There, report:
     if per.is_some_and(|per| params.get(per) != Value::Off) && scales_nothing {
         let key = format!("{path}.per");
         let keys: Vec<&str> = scalable.iter().map(|key| &key[path.len() + 1..]).collect();
-        s.wrong(
-            report,
-            &key,
-            format!("scales what is written; write {} as well", keys.join(" or ")),
-        );
+        report.wrong(&key, format!("scales what is written; write {} as well", keys.join(" or ")));
     }
 }
 
 /// Ports that full packets fill before one is marked.
 fn reach(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
-    let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
-    let facts =
-        |switch| switch_facts(topology, switch, packet_max, host, s.switch.pause.kind() != "none");
-    let marking = &s.switch.marking;
-    for kind in kinds(topology, (&s.switch.buffer, marking), facts) {
+    let (packet_max, marking) = (host.packet_max(), &s.switch.marking);
+    for kind in kinds(topology, host, &s.switch) {
         let held = (kind.capacity.bytes / packet_max.max(1)).min(u64::from(kind.capacity.packets));
         let is_reached = match kind.threshold {
             Some(Threshold::Packets(packets)) => u64::from(packets) <= held,
@@ -179,7 +170,7 @@ fn reach(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report
         };
         if !is_reached {
             let by = marking.kind();
-            report.warnings.push(format!(
+            report.warn(format!(
                 "switch.marking \"{by}\" marks no full queue of {kind}: full packets overflow \
                  first"
             ));

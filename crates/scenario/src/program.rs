@@ -81,17 +81,17 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
     if let (true, false, Some(first)) = (s.traffic.is_empty(), lasts, s.programs.first()) {
         let text = "the run ends before its programs start: it has no traffic, ends when flows \
                     are complete, and awaits no program";
-        let place = s.place(&format!("program.{}", first.name()));
+        let place = format!("program.{}", first.name());
         let help = "write awaits = true, or a duration in place of until";
-        report.clash(place, text, help);
+        report.clash(&place, text, help);
     }
     let plans: Vec<ProgramPlan> =
         s.programs.iter().flat_map(|p| each(s, p, topology.hosts, report)).collect();
     let mut names = BTreeSet::new();
     if let Some(twice) = plans.iter().find(|plan| !names.insert(&plan.name)) {
         let problem = format!("two programs are called {:?}", twice.name);
-        let place = s.place(&format!("program.{}", twice.name));
-        report.clash(place, problem, "give each its own name");
+        let place = format!("program.{}", twice.name);
+        report.clash(&place, problem, "give each its own name");
     }
     plans
 }
@@ -100,7 +100,7 @@ pub(crate) fn programs(s: &Settings, topology: &Topology, report: &mut Report) -
 fn each(s: &Settings, p: &ProgramParams, hosts: u32, report: &mut Report) -> Vec<ProgramPlan> {
     let mut wrong = |key: &str, message: String| {
         let path = format!("program.{}.{key}", p.name());
-        s.wrong(report, &path, message);
+        report.wrong(&path, message);
     };
     if let Err(message) = check_file_name(&p.name(), "a program's files") {
         wrong("name", message);

@@ -100,8 +100,8 @@ millpond_core::params! {
         /// them with high priority.
         #[within(0..=7)]
         pub cnp_priority: Option<u32> = None,
-        /// How receivers tell DCQCN of marks: "packets" (CNPs), or "answers" (a bit of each answer
-        /// to a marked packet). Source: DCQCN, SIGCOMM 2015 §3.1; answers, HPCC's released
+        /// How receivers report marks to DCQCN: "packets" (CNPs), or "answers" (a bit of each
+        /// answer to a marked packet). Source: DCQCN, SIGCOMM 2015 §3.1; answers, HPCC's released
         /// simulator.
         pub notification: Notification = Notification::Packets,
         /// A queue pair's receiver sends no two CNPs within it. Source: 50us, DCQCN, SIGCOMM 2015

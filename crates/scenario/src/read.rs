@@ -21,7 +21,6 @@ use crate::tree::{Datum, Entry, Node, Table};
 use millpond_core::params::{Key, Params};
 use millpond_core::registry::{Choice, Place};
 use millpond_core::switch::buffer::BufferParams;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{counted, value_of};
 
@@ -35,7 +34,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn new(path: impl Into<String>, table: Option<&'a Table>) -> Section<'a> {
+    pub(crate) fn new(path: impl Into<String>, table: Option<&'a Table>) -> Section<'a> {
         Section { path: path.into(), table, known: Vec::new() }
     }
     fn take(&mut self, key: &str) -> Option<&'a Entry> {
@@ -54,13 +53,14 @@ impl<'a> Section<'a> {
 }
 
 pub(crate) struct Reader<'r> {
-    report: &'r mut Report,
-    places: BTreeMap<String, Span>,
+    pub report: &'r mut Report,
 }
 
 /// Reads a whole tree. `at` is where the text begins.
 pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
-    let mut r = Reader { report, places: BTreeMap::from([(String::new(), at)]) };
+    report.places = Arc::default();
+    report.found("", at);
+    let mut r = Reader { report };
     let mut s = Settings::default();
     let mut top = Section::new("", Some(root));
     r.params(&mut top, &mut s.run, &[]);
@@ -82,7 +82,7 @@ pub(crate) fn read(root: &Table, at: Span, report: &mut Report) -> Settings {
     s.traffic = r.traffic(&mut top);
     top.take("variant");
     r.finish(top, None);
-    s.places = r.places;
+    s.places = r.report.places.clone();
     s
 }
 
@@ -91,7 +91,7 @@ impl<'r> Reader<'r> {
     fn table<'a>(&mut self, parent: &mut Section<'a>, key: &str) -> Section<'a> {
         let path = parent.path_of(key);
         let table = parent.take(key).and_then(|entry| {
-            self.places.insert(path.clone(), entry.key_span);
+            self.report.found(path.clone(), entry.key_span);
             let table = entry.node.as_table();
             if table.is_none() {
                 let message = format!("expected a table, found {}", entry.node.describe());
@@ -144,7 +144,7 @@ impl<'r> Reader<'r> {
                 None => section.path_of(leaf),
                 Some(group) => format!("{}.{leaf}", section.path_of(group)),
             };
-            self.places.insert(path.clone(), entry.node.span);
+            self.report.found(path.clone(), entry.node.span);
             let set = value_of(key, &entry.node).and_then(|v| params.set(i, &v).map_err(|e| e.0));
             if let Err(message) = set {
                 self.report.value(entry.node.span, &path, message);
@@ -198,7 +198,7 @@ impl<'r> Reader<'r> {
     /// it `path`.
     fn choice<C: Choice>(&mut self, parent: &mut Section<'_>, key: &str, path: &str) -> C {
         let Some(entry) = parent.take(key) else { return C::default() };
-        self.places.insert(path.to_string(), entry.key_span);
+        self.report.found(path.to_string(), entry.key_span);
         let Some(table) = entry.node.as_table() else {
             let message = format!("expected a table, found {}", entry.node.describe());
             let problem = Problem::Value { key: path.into(), message };
@@ -244,7 +244,7 @@ impl<'r> Reader<'r> {
     fn kind<C: Choice>(&mut self, section: &mut Section<'_>) -> Option<C> {
         let Some(entry) = section.take("kind") else { return Some(C::default()) };
         let path = section.path_of("kind");
-        self.places.insert(path.clone(), entry.node.span);
+        self.report.found(path.clone(), entry.node.span);
         let Datum::Text(kind) = &entry.node.datum else {
             self.report.value(
                 entry.node.span,
@@ -291,11 +291,7 @@ impl<'r> Reader<'r> {
                 && let Some(off) = counted(&choice.params().get(packets))
                 && let Err(e) = choice.params_mut().set(size, &off)
             {
-                self.report.value(
-                    self.places.get(&section.path).copied().unwrap_or_default(),
-                    "size",
-                    e.0,
-                );
+                self.report.value(self.report.at(&section.path), "size", e.0);
             }
         }
     }
@@ -322,7 +318,7 @@ impl<'r> Reader<'r> {
             std::cmp::Ordering::Equal => {
                 let message =
                     format!("`{key}` has no effect: {other} is given, and takes its place");
-                self.report.impossible(a.key_span, message);
+                self.report.add(a.key_span, Problem::Impossible(message));
                 Some(key)
             }
         }
@@ -338,7 +334,7 @@ impl<'r> Reader<'r> {
         let Some(mut choice) = self.kind::<TopologyParams>(&mut section) else {
             return TopologyParams::default();
         };
-        self.places.insert("topology.graph".into(), graph.node.span);
+        self.report.found("topology.graph", graph.node.span);
         self.keys(&mut section, &mut choice, &["graph"]);
         self.finish(section, Some((TopologyParams::place(), choice.kind())));
         match (&mut choice, EdgeList::from_json(&graph.node.to_json())) {
@@ -362,7 +358,7 @@ impl<'r> Reader<'r> {
         self.choices(&mut nic, &mut settings.choices);
         if let NicChoice::Own(BufferParams::Shared(_) | BufferParams::Pools(_)) = settings.buffer {
             let message = "a NIC has one port and nobody to share with; use kind \"per-port\"";
-            let at = self.places.get("host.nic.buffer.kind").copied().unwrap_or_default();
+            let at = self.report.at("host.nic.buffer.kind");
             self.report.value(at, "host.nic.buffer", message);
         }
         s.nic = settings;
@@ -379,7 +375,7 @@ impl<'r> Reader<'r> {
         let is_off = OFF_WORDS.contains(&word.as_str());
         if is_off {
             section.take(key);
-            self.places.insert(section.path_of(key), *span);
+            self.report.found(section.path_of(key), *span);
         }
         is_off
     }
@@ -408,7 +404,7 @@ impl<'r> Reader<'r> {
         match nic.table.and_then(|t| t.get(key)) {
             Some(Entry { node: Node { datum: Datum::Text(word), span }, .. }) => {
                 nic.take(key);
-                self.places.insert(path.clone(), *span);
+                self.report.found(path.clone(), *span);
                 if word == "switch" {
                     return NicChoice::Switch;
                 }

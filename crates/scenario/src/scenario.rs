@@ -14,7 +14,7 @@ use crate::half::Half;
 use crate::idle;
 use crate::overrides::{Override, apply, flatten, from_table};
 use crate::plan::Plan;
-use crate::read::read;
+use crate::read::{Reader, Section, read};
 use crate::settings::Settings;
 use crate::source::{Sources, Span};
 use crate::tree::{self, Datum, Layer, Node, Table, parse_path, parse_value};
@@ -78,9 +78,8 @@ impl Scenario {
         let files = Arc::default();
         let scenario =
             Scenario { sources, root, variants, numbers, files, base: PathBuf::new(), stem };
-        scenario.settings(None, &[], &mut report);
-        for i in 0..scenario.variants.len() {
-            scenario.settings(Some(i), &[], &mut report);
+        for variant in scenario.all() {
+            scenario.settings(variant, &[], &mut report);
         }
         if report.is_clean() { Ok(scenario) } else { Err(report.into_errors(&scenario.sources)) }
     }
@@ -181,7 +180,7 @@ impl Scenario {
         let (mut report, mut sources) = (Report::default(), self.sources.clone());
         let changes = read_overrides(overrides, &mut sources, &mut report);
         let mut keys: BTreeMap<String, Option<String>> = BTreeMap::new();
-        for variant in std::iter::once(None).chain((0..self.variants.len()).map(Some)) {
+        for variant in self.all() {
             for (key, why) in idle::written(&self.settings(variant, &changes, &mut report)) {
                 let known = keys.entry(key).or_insert_with(|| why.clone());
                 *known = known.take().and(why);
@@ -205,6 +204,11 @@ impl Scenario {
             format!("`{key}` is given for all variants and replaces this variant's own value")
         };
         changes.iter().filter(replaces).map(sentence).collect()
+    }
+
+    /// The scenario as it stands, and each of its variants.
+    fn all(&self) -> impl Iterator<Item = Option<usize>> + use<> {
+        std::iter::once(None).chain((0..self.variants.len()).map(Some))
     }
 
     /// The settings of a variant after all changes; problems go to the report.
@@ -240,8 +244,7 @@ impl Scenario {
             set.iter().chain(changes).any(|change| place(change).starts_with(half.place))
         };
         let (mut left, mut shared): (Vec<Half>, Vec<Half>) = halves.iter().partition(|h| is_own(h));
-        let mut others =
-            [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
+        let mut others = self.all().filter(|other| *other != variant);
         while let (false, Some(other)) = (shared.is_empty(), others.next()) {
             let mut report = Report::default();
             let other = self.settings(other, changes, &mut report);
@@ -269,8 +272,7 @@ impl Scenario {
             .filter(|(span, problem, _)| is_unused(span, problem))
             .map(|p| p.0)
             .collect();
-        let mut others =
-            [None].into_iter().chain((0..self.variants.len()).map(Some)).filter(|v| *v != variant);
+        let mut others = self.all().filter(|other| *other != variant);
         while let (false, Some(other)) = (unused.is_empty(), others.next()) {
             let mut report = Report::default();
             self.settings(other, changes, &mut report);
@@ -282,7 +284,7 @@ impl Scenario {
         let problems = std::mem::take(&mut report.problems);
         for (span, problem, help) in problems {
             if is_unused(&span, &problem) && !unused.contains(&span) {
-                report.warnings.push(format!("{problem} in this variant"));
+                report.warn(format!("{problem} in this variant"));
             } else {
                 report.problems.push((span, problem, help));
             }
@@ -290,41 +292,20 @@ impl Scenario {
     }
 }
 
-/// Reads the `[[variant]]` tables.
+/// The variants of a scenario, of which no two have the same name.
 fn read_variants(root: &Table, report: &mut Report) -> Vec<Variant> {
-    let Some(entry) = root.get("variant") else { return Vec::new() };
-    let Datum::Array(items) = &entry.node.datum else {
-        report.value(
-            entry.node.span,
-            "variant",
-            format!("expected [[variant]] tables, found {}", entry.node.describe()),
-        );
-        return Vec::new();
-    };
-    let mut variants: Vec<Variant> = Vec::new();
     let mut names = BTreeSet::new();
-    for item in items {
-        let Some(table) = item.as_table() else {
-            report.value(
-                item.span,
-                "variant",
-                format!("expected a table, found {}", item.describe()),
-            );
-            continue;
-        };
-        let variant = read_variant(item, table, report);
+    let mut reader = Reader { report };
+    reader.each(&mut Section::new("", Some(root)), "variant", |reader, _, node, table| {
+        let variant = read_variant(node, table, reader.report);
         if let Some(name) = table.get("name")
             && !names.insert(variant.name.clone())
         {
-            report.value(
-                name.node.span,
-                "variant.name",
-                format!("two variants are called {:?}", variant.name),
-            );
+            let text = format!("two variants are called {:?}", variant.name);
+            reader.report.value(name.node.span, "variant.name", text);
         }
-        variants.push(variant);
-    }
-    variants
+        Some(variant)
+    })
 }
 
 fn read_variant(item: &Node, table: &Table, report: &mut Report) -> Variant {

@@ -178,10 +178,10 @@ fn kinds(path: &str, shared: &Map<String, Value>) -> Value {
 
 /// The description of a property, without what it asks for.
 fn described(property: &Value) -> Value {
-    let said = ["description", "default"]
+    let kept = ["description", "default"]
         .into_iter()
         .filter_map(|key| Some((key.to_string(), property.get(key)?.clone())));
-    Value::Object(said.collect())
+    Value::Object(kept.collect())
 }
 
 /// The table `set` of a variant: the dotted keys there are, or tables, which mean their keys.

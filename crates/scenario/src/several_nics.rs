@@ -3,7 +3,7 @@
 //! Invariant: hosts of a plan that passes can do all that it asks of their NICs.
 
 use crate::error::Report;
-use crate::plan::FailurePlan;
+use crate::plan::{FailurePlan, HostPlan};
 use crate::settings::Settings;
 use crate::topology::Topology;
 use crate::transport::TransportKind;
@@ -15,7 +15,8 @@ use millpond_core::registry::Choice;
 pub(crate) fn check(
     s: &Settings,
     topology: &Topology,
-    (failures, is_divided): (&[FailurePlan], bool),
+    host: &HostPlan,
+    failures: &[FailurePlan],
     report: &mut Report,
 ) {
     if !topology.has_several_nics() {
@@ -24,7 +25,7 @@ pub(crate) fn check(
     let mut refuse = |is_there: bool, key: &str, what: &str| {
         if is_there {
             let problem = format!("{what}; give each host one link, or leave it out");
-            report.impossible(s.place(key), problem);
+            report.impossible(key, problem);
         }
     };
     let has_switch = !matches!(s.edge.virtual_switch, VirtualSwitchParams::None(_));
@@ -35,7 +36,11 @@ pub(crate) fn check(
         "host.receive-cpu",
         "cores for receiving serve no host with several NICs",
     );
-    refuse(is_divided, "host.linux", "kernels have no hosts with several NICs beside them");
+    refuse(
+        host.stacks.is_some(),
+        "host.linux",
+        "kernels have no hosts with several NICs beside them",
+    );
     let stays = |kind: &&TransportKind| matches!(kind.demands().family, Family::Homa | Family::Uet);
     let fails = |failure: &FailurePlan| topology.is_host_link(failure.link as usize);
     if let Some(kind) = s.kinds().find(stays) {

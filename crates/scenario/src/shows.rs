@@ -126,7 +126,7 @@ pub(crate) fn check(s: &Settings, classes: &[String], report: &mut Report) {
     let known = Known::of(s, classes, &applications);
     for name in &s.run.shows {
         if let Some((problem, help)) = known.check(name) {
-            report.help(s.place("shows"), problem, &help);
+            report.help(report.at("shows"), problem, &help);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Texts and places in them: the scenario file and each override is a source, and a [`Span`] is a
 //! stretch of one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,6 +55,25 @@ impl Sources {
     }
     pub fn get(&self, span: Span) -> &SourceText {
         &self.0[span.source as usize]
+    }
+}
+
+/// The places of a scenario's keys, by their dotted paths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(BTreeMap<String, Span>);
+
+impl Places {
+    pub fn put(&mut self, path: impl Into<String>, span: Span) {
+        self.0.insert(path.into(), span);
+    }
+    pub fn get(&self, path: &str) -> Option<Span> {
+        self.0.get(path).copied()
+    }
+    /// The place of a path, or of the nearest table around it that is written.
+    pub fn near(&self, path: &str) -> Span {
+        let above = path.rmatch_indices('.').map(|(dot, _)| &path[..dot]);
+        let found = std::iter::once(path).chain(above).chain([""]).find_map(|path| self.get(path));
+        found.unwrap_or_default()
     }
 }
 

@@ -27,13 +27,14 @@ pub(crate) fn stacks(
     s: &Settings,
     topology: &Topology,
     traffic: &TrafficPlan,
-    (programs, limits): (&[ProgramPlan], &[LimitPlan]),
+    programs: &[ProgramPlan],
+    limits: &[LimitPlan],
     report: &mut Report,
 ) -> Option<Arc<Stacks>> {
     let members = match s.host.linux.members(topology.hosts) {
         Ok(members) => members?,
         Err(message) => {
-            s.wrong(report, "host.linux", message);
+            report.wrong("host.linux", message);
             return None;
         }
     };
@@ -51,7 +52,7 @@ pub(crate) fn stacks(
                 "has flows between host {kernel}, a Linux kernel by host.linux, and host {model}, \
                  which is modelled: give it hosts that are all the one or all the other"
             );
-            s.wrong(report, &path, message);
+            report.wrong(&path, message);
             false
         }
     });
@@ -59,18 +60,18 @@ pub(crate) fn stacks(
     if traffic.dependencies.is_some() {
         let text = "traffic that waits for other traffic (after) runs where all hosts have one \
                     stack: leave host.linux out";
-        report.impossible(s.place("host.linux"), text);
+        report.impossible("host.linux", text);
     }
     for program in programs.iter().filter(|program| !hosts[program.host as usize]) {
         let path = format!("program.{}.host", program.name);
         let message = format!("{} is no Linux kernel by host.linux", program.host);
-        s.wrong(report, &path, message);
+        report.wrong(&path, message);
     }
     for limit in limits {
         if let Some(host) = limit.hosts.iter().find(|host| !hosts[**host as usize]) {
             let path = format!("limit.{}.hosts", limit.name);
             let message = format!("{host} is no Linux kernel by host.linux");
-            s.wrong(report, &path, message);
+            report.wrong(&path, message);
         }
     }
     Some(Arc::new(Stacks { hosts, classes }))
@@ -82,7 +83,7 @@ type Pair = (u16, (u32, u32));
 /// By class: whether kernels have its flows, or a pair of hosts of different stacks.
 fn classes(traffic: &TrafficPlan, linux: &[bool]) -> Vec<Result<bool, Pair>> {
     let hosts = linux.len() as u32;
-    let mut pairs: Vec<Pair> = traffic.generators.iter().flat_map(|it| it.pairs(hosts)).collect();
+    let mut pairs: Vec<Pair> = traffic.generators.iter().flat_map(|own| own.pairs(hosts)).collect();
     for source in &traffic.sources {
         let own = |pair: (u32, u32)| (source.class, pair);
         match &source.kind {
@@ -91,7 +92,7 @@ fn classes(traffic: &TrafficPlan, linux: &[bool]) -> Vec<Result<bool, Pair>> {
                 pairs.extend(connections.iter().copied().map(own))
             }
             SourceKind::Probe { pairs: probes, .. } => {
-                pairs.extend(probes.iter().map(|it| own((it.src, it.dst))));
+                pairs.extend(probes.iter().map(|pair| own((pair.src, pair.dst))));
             }
             SourceKind::Shuffle { .. } => pairs.extend((0..hosts).map(|host| own((0, host)))),
             SourceKind::Job(job) => {

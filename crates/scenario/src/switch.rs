@@ -5,7 +5,7 @@
 //! what has no effect.
 
 use crate::error::{Problem, Report};
-use crate::host::{HostPlan, switch_facts};
+use crate::host::HostPlan;
 use crate::settings::{NicChoice, Settings};
 use crate::topology::Topology;
 use millpond_core::registry::Choice;
@@ -33,11 +33,10 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
 /// must leave something to share.
 pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, report: &mut Report) {
     let BufferParams::Pools(params) = &s.switch.buffer else { return };
-    let packet_max = u64::from(s.host.mtu) + u64::from(s.host.frame_overhead);
-    let mut is_told = false;
+    let (packet_max, pauses) = (host.packet_max(), s.switch.pause.kind() != "none");
+    let mut is_reported = false;
     for (index, site) in topology.switches.iter().enumerate() {
-        let facts =
-            switch_facts(topology, index, packet_max, host, s.switch.pause.kind() != "none");
+        let facts = host.switch_facts(topology, index, pauses);
         let (size, left) = (params.size(&facts), params.pools(&facts).1);
         if left <= 0 {
             let taken = i128::from(size) - left;
@@ -48,19 +47,19 @@ pub(crate) fn check_pools(s: &Settings, topology: &Topology, host: &HostPlan, re
                 Bytes(size),
                 site.name
             );
-            return s.wrong(report, "switch.buffer.size", text);
+            return report.wrong("switch.buffer.size", text);
         }
         let lacks = |(rate, delay): &&(Rate, Time)| {
             facts.pauses && params.lacks(*rate, *delay, packet_max) > 0
         };
         if let Some((rate, delay)) = facts.links.iter().find(lacks)
-            && !std::mem::replace(&mut is_told, true)
+            && !std::mem::replace(&mut is_reported, true)
         {
             let (has, lacks) = (
                 params.headroom_of(*rate, *delay, packet_max),
                 params.lacks(*rate, *delay, packet_max),
             );
-            report.warnings.push(format!(
+            report.warn(format!(
                 "switch.buffer: headroom of {:#} is {:#} less than what is on its way on a link of \
                  {rate} and {delay} while a PAUSE travels ({}): packets can be lost",
                 Bytes(has),
@@ -78,7 +77,7 @@ fn buffers(s: &Settings, report: &mut Report) {
         | BufferParams::Pools(PoolsParams { alpha, .. }) => {
             if !(*alpha > 0.0 && *alpha <= 1_000_000.0) {
                 let path = format!("{path}.alpha");
-                s.wrong(report, &path, format!("{alpha} is no share; above 0 is"));
+                report.wrong(&path, format!("{alpha} is no share; above 0 is"));
             }
         }
         BufferParams::PerPort(p) => {
@@ -89,7 +88,7 @@ fn buffers(s: &Settings, report: &mut Report) {
             };
             let nothing = p.packets.amounts().any(|packets| *packets == Some(0));
             if p.per.is_none() && p.size.amounts().any(small) || nothing {
-                report.warnings.push(format!(
+                report.warn(format!(
                     "{path} is smaller than one packet of {largest} bytes: nothing can wait"
                 ));
             }
@@ -101,7 +100,7 @@ fn buffers(s: &Settings, report: &mut Report) {
         NicChoice::Switch if !matches!(s.switch.buffer, BufferParams::PerPort(_)) => {
             let message = "\"switch\" is a shared buffer, and a NIC has nobody to share with";
             let problem = Problem::Value { key: "host.nic.buffer".into(), message: message.into() };
-            report.help(s.place("host.nic.buffer"), problem, "give the NIC a buffer of its own");
+            report.help(report.at("host.nic.buffer"), problem, "give the NIC a buffer of its own");
         }
         _ => {}
     }
@@ -112,7 +111,7 @@ fn displacement(s: &Settings, report: &mut Report) {
     let (deflection, queue) = (s.switch.deflection.kind(), s.switch.queue.kind());
     let displaces = Deflection::new(&s.switch.deflection).nature().displaces;
     if displaces && matches!(s.switch.buffer, BufferParams::Pools(_)) {
-        report.clash(s.place("switch.buffer"), format!(
+        report.clash("switch.buffer", format!(
             "switch.deflection \"{deflection}\" makes room by what leaves the packet's own queue, \
              and in \"pools\" that need not make any"
         ), "use a buffer of kind \"shared\" or \"per-port\"");
@@ -125,7 +124,7 @@ fn displacement(s: &Settings, report: &mut Report) {
         let help = "write queue = { kind = \"srpt\" }, with service = \"arrival\" to serve first \
                     come, first served";
         let at = if s.is_written("switch.queue") { "switch.queue" } else { "switch.deflection" };
-        report.help(s.place(at), problem, help);
+        report.help(report.at(at), problem, help);
     }
 }
 
@@ -138,7 +137,7 @@ fn measures(s: &Settings, report: &mut Report) {
     };
     let uncounted = |p: &PerPortParams| p.size.amounts().any(|size| *size == Auto::Given(None));
     if measures && matches!(&s.switch.buffer, BufferParams::PerPort(p) if uncounted(p)) {
-        report.warnings.push(format!(
+        report.warn(format!(
             "switch.admission \"{}\" refuses nobody: it goes by the share of switch.buffer.size \
              that is free, and that is off",
             s.switch.admission.kind()
@@ -156,7 +155,7 @@ fn cells(s: &Settings, report: &mut Report) {
             "switch.deflection \"canary-pisa\" reckons with {cells} a port: make it \
              switch.buffer.size"
         );
-        report.warnings.push(text);
+        report.warn(text);
     }
 }
 
@@ -169,7 +168,7 @@ fn scheduler(s: &Settings, report: &mut Report) {
              follows none"
         );
         let at = if s.is_written("switch.path") { "switch.path" } else { "edge.load-balancing" };
-        report.clash(s.place(at), text, "write [switch] path = { kind = \"labels\" }");
+        report.clash(at, text, "write [switch] path = { kind = \"labels\" }");
     }
 }
 
@@ -183,7 +182,7 @@ fn trimming(s: &Settings, report: &mut Report) {
             s.switch.queue.kind()
         );
         let help = "write queue = { kind = \"strict-priority\" }";
-        report.clash(s.place("switch.overflow"), text, help);
+        report.clash("switch.overflow", text, help);
     }
 }
 
@@ -194,12 +193,12 @@ fn bfc(s: &Settings, p: &BfcParams, report: &mut Report) {
             "switch.pause \"bfc\" stops flows, and switch.queue \"{}\" has none",
             s.switch.queue.kind()
         );
-        report.clash(s.place("switch.pause"), text, "write queue = { kind = \"dynamic-queues\" }");
+        report.clash("switch.pause", text, "write queue = { kind = \"dynamic-queues\" }");
     }
     if p.is_brief() {
         let text = "switch.pause.pause-time is below four intervals: a pause may end before it is \
                     repeated";
-        report.warnings.push(text.into());
+        report.warn(text);
     }
 }
 
@@ -212,12 +211,12 @@ fn pause(s: &Settings, report: &mut Report) {
     let PauseParams::Pfc(p) = &s.switch.pause else { return };
     if !(p.alpha > 0.0 && p.alpha <= 1_000_000.0) {
         let path = "switch.pause.alpha";
-        s.wrong(report, path, format!("{} is no share; above 0 is", p.alpha));
+        report.wrong(path, format!("{} is no share; above 0 is", p.alpha));
     }
     if let (Some(pause), Some(recheck)) = (p.pause_time, p.recheck)
         && recheck >= pause
     {
-        report.warnings.push(format!(
+        report.warn(format!(
             "switch.pause.recheck ({recheck}) is not below pause-time ({pause}): a pause ends \
              although its cause lasts, and packets can be lost"
         ));
@@ -226,17 +225,16 @@ fn pause(s: &Settings, report: &mut Report) {
         BufferParams::PerPort(_) => {
             let text = "switch.pause \"pfc\" goes by what an ingress holds of one memory, and \
                         each port has its own";
-            report.clash(s.place("switch.pause"), text, "write buffer = { kind = \"pools\" }");
+            report.clash("switch.pause", text, "write buffer = { kind = \"pools\" }");
         }
-        BufferParams::Shared(_) => report.warnings.push(
+        BufferParams::Shared(_) => report.warn(
             "switch.pause \"pfc\" finds no headroom in a \"shared\" buffer: packets that come \
-             while a PAUSE travels can be lost; use \"pools\""
-                .into(),
+             while a PAUSE travels can be lost; use \"pools\"",
         ),
         BufferParams::Pools(p) => {
             let priorities: BTreeSet<u32> = s.traffic.iter().map(|t| t.common.priority).collect();
             if priorities.len() > p.lossless_priorities as usize {
-                report.warnings.push(format!(
+                report.warn(format!(
                     "traffic has {} priorities, and switch.buffer keeps headroom for {}: packets \
                      can be lost; set lossless-priorities",
                     priorities.len(),

@@ -101,7 +101,7 @@ pub struct LinkSite {
 }
 
 /// Why parameters make no network: the key, and what is wrong with it.
-pub(crate) type Fault = (&'static str, String);
+pub(crate) type Fault = (String, String);
 
 impl Topology {
     /// Builds the network that the parameters describe.

@@ -107,12 +107,12 @@ millpond_core::params! {
         /// Linux. Source: RFC 6928 §2.
         #[within(1..)]
         pub initial_window: u32 = 10,
-        /// Shortest retransmission timeout. Source: RFC 6298 (2.4) says 1s, which no datacenter
+        /// Shortest retransmission timeout. Source: RFC 6298 (2.4) has 1s, which no datacenter
         /// uses; 10ms is that of the DCTCP paper (SIGCOMM 2010 §4).
         pub min_rto: Time = Time::from_ms(10),
         /// Retransmission timeout before the first round-trip time is known, and of the SYN.
         /// Source: 10ms is what Linux' sample program for hosts of one datacenter sets for SYN and
-        /// SYN-ACK (`samples/bpf/tcp_synrto_kern.c`); RFC 6298 (2.1) says 1s, for the Internet.
+        /// SYN-ACK (`samples/bpf/tcp_synrto_kern.c`); RFC 6298 (2.1) has 1s, for the Internet.
         pub initial_rto: Time = Time::from_ms(10),
         /// Longest retransmission timeout, backed off. Source: RFC 6298 (2.5) asks for at least
         /// 60s; INET's TCP has 240s.

@@ -73,7 +73,7 @@ pub(crate) fn check(s: &Settings, topology: &Topology, traffic: &TrafficPlan, re
         let help = "give the two a link, or their switches one, or leave the flow out";
         let keys = ["rows", "file", "hosts", "kind"].map(|key| format!("traffic.{name}.{key}"));
         let at = keys.iter().find(|key| s.is_written(key)).unwrap_or(&keys[3]);
-        report.clash(s.place(at), text, help);
+        report.clash(at, text, help);
     }
 }
 

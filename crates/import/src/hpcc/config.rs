@@ -11,8 +11,8 @@ use millpond_core::Rate;
 
 use super::guess;
 use super::keys::{Form, Key, Part, find};
-use crate::source::Source;
-use crate::told::{Fate, Told};
+use crate::outcome::{Fate, Outcome};
+use crate::source::{Place, Source};
 use crate::{Error, Result, units};
 
 /// A key as it is given.
@@ -49,26 +49,26 @@ impl Config {
         for (line, words) in source.lines() {
             if words[0] == "GROUP_START{" || in_group {
                 in_group = words[0] != "}GROUP_END";
-                strange(&mut given, line, words.join(" "), Fate::Missing(GROUP.into()));
+                strange(&mut given, line.number, words.join(" "), Fate::Missing(GROUP.into()));
                 continue;
             }
             for (name, values) in statements(&words) {
                 let Some(key) = find(name) else {
                     let means = guess::meaning(name, values);
-                    strange(&mut given, line, shortened(name, values), Fate::Unknown(means));
+                    strange(&mut given, line.number, shortened(name, values), Fate::Unknown(means));
                     continue;
                 };
-                let count = check(&source, line, key, values)?;
+                let count = check(line, key, values)?;
                 // Pairs beyond the announced ones are not read there; here they are, if a link
                 // needs them.
                 let read = if key.form == Form::Map { values.len() } else { count };
                 let words = values[..read].iter().map(|word| word.to_string()).collect();
                 let text = shortened(name, &values[..count]);
-                given.push(Given { key: Some(key), line, text, words });
+                given.push(Given { key: Some(key), line: line.number, text, words });
                 if values.len() > count {
                     let text = format!("{name} … {}", values[count..].join(" "));
                     let means = guess::surplus(key, count, values);
-                    strange(&mut given, line, text, Fate::Unknown(means));
+                    strange(&mut given, line.number, text, Fate::Unknown(means));
                 }
             }
         }
@@ -88,8 +88,8 @@ impl Config {
     }
 
     /// The line of a key; without it the first one.
-    pub fn line(&self, name: &str) -> usize {
-        self.of(name).map_or(1, |given| given.line)
+    pub fn line(&self, name: &str) -> Place<'_> {
+        self.source.at(self.of(name).map_or(1, |given| given.line))
     }
 
     pub fn word(&self, name: &str) -> Option<&str> {
@@ -120,22 +120,22 @@ impl Config {
     }
 
     /// Reports what became of a key, if it is given.
-    pub fn tell(&self, name: &str, fate: Fate) {
+    pub fn set(&self, name: &str, fate: Fate) {
         if let Some(at) = self.last.get(name) {
             self.fates.borrow_mut().insert(*at, fate);
         }
     }
 
     pub fn becomes(&self, name: &str, what: impl Into<String>) {
-        self.tell(name, Fate::Becomes(what.into()));
+        self.set(name, Fate::Becomes(what.into()));
     }
 
     pub fn missing(&self, name: &str, means: impl Into<String>) {
-        self.tell(name, Fate::Missing(means.into()));
+        self.set(name, Fate::Missing(means.into()));
     }
 
     pub fn unused(&self, name: &str, why: impl Into<String>) {
-        self.tell(name, Fate::Unused(why.into()));
+        self.set(name, Fate::Unused(why.into()));
     }
 
     /// The keys of the transport's part that are given.
@@ -145,7 +145,7 @@ impl Config {
     }
 
     /// The fate of every key, in their order.
-    pub fn told(&self) -> Vec<Told> {
+    pub fn outcomes(&self) -> Vec<Outcome> {
         let fates = self.fates.borrow();
         let fate = |at: usize, given: &Given| -> Fate {
             let last = given.key.and_then(|key| self.last.get(key.name()));
@@ -174,12 +174,12 @@ impl Config {
                 Part::Read | Part::Transport => Fate::Missing("nothing here reads it".into()),
             }
         };
-        let told = |(at, given): (usize, &Given)| Told {
+        let outcome = |(at, given): (usize, &Given)| Outcome {
             place: format!("{}:{}", self.source.name, given.line),
             text: given.text.clone(),
             fate: fate(at, given),
         };
-        self.given.iter().enumerate().map(told).collect()
+        self.given.iter().enumerate().map(outcome).collect()
     }
 
     /// The file that a key names. Such names are relative to the folder in which the simulator was
@@ -195,7 +195,7 @@ impl Config {
                 "TOPOLOGY_FILE" => "; --topology gives one",
                 _ => "",
             };
-            return self.source.fail(self.source.end(), format!("there is no {name}{option}"));
+            return self.source.end().fail(format!("there is no {name}{option}"));
         };
         let given = Path::new(&self.source.name);
         let whole = std::path::absolute(given).unwrap_or_else(|_| given.to_path_buf());
@@ -210,7 +210,7 @@ impl Config {
         match found {
             Some(path) => Source::read(&path),
             None => {
-                let (file, line) = (self.source.name.clone(), self.line(name));
+                let (file, line) = (self.source.name.clone(), self.line(name).number);
                 Err(Error::Missing { file, line, named: named.to_string() })
             }
         }
@@ -247,7 +247,7 @@ fn shortened(name: &str, values: &[&str]) -> String {
 }
 
 /// Whether the values have the key's form. Returns how many of them it takes.
-fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usize> {
+fn check(line: Place<'_>, key: &Key, values: &[&str]) -> Result<usize> {
     let name = key.name();
     // Nobody reads these: any value will do.
     if matches!(key.part, Part::Output | Part::Unused) {
@@ -255,15 +255,14 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usi
     }
     let count = match key.form {
         Form::Map => {
-            let pairs = source.whole((line, values.first().copied().unwrap_or("")), name)?;
+            let pairs = line.whole(values.first().copied().unwrap_or(""), name)?;
             usize::try_from(pairs).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(1)
         }
         Form::Down => 3,
         _ => 1,
     };
     if values.len() < count {
-        return source
-            .fail(line, format!("{name} has {} values, and should have {count}", values.len()));
+        return line.fail(format!("{name} has {} values, and should have {count}", values.len()));
     }
     for (at, &value) in values[..count].iter().enumerate() {
         let fits = match key.form {
@@ -285,7 +284,7 @@ fn check(source: &Source, line: usize, key: &Key, values: &[&str]) -> Result<usi
                 Form::Map => "a number from 0",
                 _ => "a whole number",
             };
-            return source.fail(line, format!("{name}: {value:?} is not {what}"));
+            return line.fail(format!("{name}: {value:?} is not {what}"));
         }
     }
     Ok(count)

@@ -44,7 +44,7 @@ pub(super) fn tables(
     let all = config.number("ERROR_RATE_PER_LINK").unwrap_or(0.0);
     if all > 1.0 {
         let line = config.line("ERROR_RATE_PER_LINK");
-        return config.source.fail(line, format!("{all} is not a share, from 0 to 1"));
+        return line.fail(format!("{all} is not a share, from 0 to 1"));
     }
     config.becomes(
         "ERROR_RATE_PER_LINK",
@@ -69,9 +69,7 @@ pub(super) fn tables(
     };
     let line = config.line("LINK_DOWN");
     let last = (0..network.links.len()).rev().find(between);
-    let at = last.ok_or_else(|| {
-        config.source.wrong(line, format!("there is no link between {a} and {b}"))
-    })?;
+    let at = last.ok_or_else(|| line.wrong(format!("there is no link between {a} and {b}")))?;
     let clock = units::seconds(&format!("{:.9}", fork.links_begin(config))).unwrap_or_default();
     let when = (clock + Time::from_us(us)).saturating_sub(begin);
     let names = [network.links[at].a, network.links[at].b].map(|node| network.name(node));
@@ -82,9 +80,8 @@ pub(super) fn tables(
     );
     if let Some(number) = numbers[at] {
         imported.facts.push(format!(
-            "{}:{line}: {} and {} have {} links between them: the last one goes down, the only \
+            "{line}: {} and {} have {} links between them: the last one goes down, the only \
              one that the program uses",
-            config.source.name,
             names[0],
             names[1],
             number + 1

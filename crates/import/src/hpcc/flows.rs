@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use super::fork::Fork;
 use super::surplus;
 use super::topology::Topology;
-use crate::source::{Source, Words};
-use crate::told::Fate;
+use crate::outcome::Fate;
+use crate::source::{Place, Source, Words};
 use crate::units::{seconds, us_text};
 use crate::{Imported, Result};
 
@@ -70,8 +70,8 @@ const PACKETS: Columns =
 /// The port of nearly all lists, which `fct.txt` has for lists without ports.
 const COMMON_PORT: u16 = 100;
 
-struct Flow {
-    line: usize,
+struct Flow<'s> {
+    line: Place<'s>,
     id: Option<u64>,
     start: Time,
     nodes: [u32; 2],
@@ -91,16 +91,16 @@ pub(super) fn read(
     let mut words = source.words();
     let count = words.whole("the number of flows")?;
     let first = words.left_in_line();
-    let lines = lines(source, &mut words, count)?;
-    surplus(source, &words, &format!("the {count} announced flows"), imported);
+    let lines = lines(&mut words, count)?;
+    surplus(&words, &format!("the {count} announced flows"), imported);
     if lines.is_empty() {
         return Ok(None);
     }
     let columns = chosen(source, &lines, first, reading, imported);
-    let mut flows: Vec<Flow> = Vec::new();
+    let mut flows: Vec<Flow<'_>> = Vec::new();
     for (at, (line, words)) in lines.iter().enumerate() {
         let what = format!("flow {} of {count}", at + 1);
-        let flow = flow(source, reading, &columns, (*line, words), &what)?;
+        let flow = flow(reading, &columns, *line, words, &what)?;
         let left_out = match () {
             () if flow.src == flow.dst => {
                 Some("a flow from a host to itself is left out: nothing of it is sent")
@@ -110,23 +110,19 @@ pub(super) fn read(
         };
         match left_out {
             None => flows.push(flow),
-            Some(why) => imported.record(source, *line, words.join(" "), Fate::LeftOut(why.into())),
+            Some(why) => imported.record(*line, words.join(" "), Fate::LeftOut(why.into())),
         }
     }
     if flows.is_empty() {
-        return source.fail(lines[0].0, "no flow sends anything: all are left out");
+        return lines[0].0.fail("no flow sends anything: all are left out");
     }
-    Ok(Some(list(source, flows, imported)))
+    Ok(Some(list(flows, imported)))
 }
 
 /// The words of each flow's line. A program reads words, so a flow may go over several lines: then
 /// all have as many words as the columns of the first line that is complete.
-fn lines<'s>(
-    source: &Source,
-    words: &mut Words<'s>,
-    count: u64,
-) -> Result<Vec<(usize, Vec<&'s str>)>> {
-    let mut lines: Vec<(usize, Vec<&str>)> = Vec::new();
+fn lines<'s>(words: &mut Words<'s>, count: u64) -> Result<Vec<(Place<'s>, Vec<&'s str>)>> {
+    let mut lines: Vec<(Place<'s>, Vec<&str>)> = Vec::new();
     for at in 1..=count {
         let what = format!("flow {at} of {count}");
         let fields = words.left_in_line();
@@ -142,7 +138,7 @@ fn lines<'s>(
                  bytes and start, found {} values",
                 own.len()
             );
-            return source.fail(line, text);
+            return line.fail(text);
         }
         lines.push((line, own));
     }
@@ -152,7 +148,7 @@ fn lines<'s>(
 /// The columns that make sense of the most lines; of several that do, the fork's own.
 fn chosen(
     source: &Source,
-    lines: &[(usize, Vec<&str>)],
+    lines: &[(Place<'_>, Vec<&str>)],
     found: usize,
     reading: &Reading<'_>,
     imported: &mut Imported,
@@ -192,7 +188,6 @@ fn chosen(
     if found > columns.count {
         let (line, words) = &lines[0];
         imported.record(
-            source,
             *line,
             words.join(" "),
             Fate::Unknown(format!("column {} and what follows it are not read", columns.count + 1)),
@@ -217,19 +212,19 @@ fn is_sound(words: &[&str], columns: &Columns, reading: &Reading<'_>) -> bool {
         && start.is_some_and(|start| reading.from <= start && start <= reading.to)
 }
 
-fn flow(
-    source: &Source,
+fn flow<'s>(
     reading: &Reading<'_>,
     columns: &Columns,
-    (line, words): (usize, &[&str]),
+    line: Place<'s>,
+    words: &[&str],
     what: &str,
-) -> Result<Flow> {
+) -> Result<Flow<'s>> {
     let topology = reading.topology;
     if words.len() < columns.count {
         let text = format!("{what}: expected `{}`, found {} values", columns.text, words.len());
-        return source.fail(line, text);
+        return line.fail(text);
     }
-    let whole = |at: usize, what: &str| source.whole((line, words[at]), what);
+    let whole = |at: usize, what: &str| line.whole(words[at], what);
     let host = |at: usize| -> Result<(u32, u32)> {
         let number = whole(at, what)?;
         let node = u32::try_from(number).ok();
@@ -242,7 +237,7 @@ fn flow(
             } else {
                 "is no host of the topology"
             };
-            source.wrong(line, format!("node {number} {what}"))
+            line.wrong(format!("node {number} {what}"))
         })
     };
     let ((a, src), (b, dst)) = (host(columns.first)?, host(columns.first + 1)?);
@@ -255,17 +250,16 @@ fn flow(
     // ConWeave's fork sends a byte where the file has zero.
     let bytes = bytes.max(u64::from(reading.fork == Fork::ConWeave));
     if bytes > 1 << 48 {
-        return source.fail(line, format!("{bytes} bytes is no size of a flow"));
+        return line.fail(format!("{bytes} bytes is no size of a flow"));
     }
     let start = words[columns.start];
-    let start = seconds(start).ok_or_else(|| {
-        source.wrong(line, format!("start: {start:?} is not a time in seconds, from 0"))
-    })?;
+    let start = seconds(start)
+        .ok_or_else(|| line.wrong(format!("start: {start:?} is not a time in seconds, from 0")))?;
     Ok(Flow { line, id, start, nodes: [a, b], src, dst, bytes, group, port })
 }
 
 /// The flows as CSV, from the first one's start on. Their numbers become ids where they are apart.
-fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
+fn list(flows: Vec<Flow<'_>>, imported: &mut Imported) -> Flows {
     let begin = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
     let mut ids: Vec<u64> = flows.iter().filter_map(|flow| flow.id).collect();
     let has_ids = !ids.is_empty();
@@ -274,7 +268,6 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
     let are_apart = ids.len() == flows.len();
     if has_ids && !are_apart {
         imported.record(
-            source,
             flows[0].line,
             "the flow's number",
             Fate::Unknown("several flows have the same number, so flows have no id here".into()),
@@ -304,8 +297,8 @@ fn list(source: &Source, flows: Vec<Flow>, imported: &mut Imported) -> Flows {
     let mut groups: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     let mut pairs: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for flow in &flows {
-        groups.entry(flow.group).or_insert((0, flow.line)).0 += 1;
-        pairs.entry(flow.nodes.into()).or_insert(flow.line);
+        groups.entry(flow.group).or_insert((0, flow.line.number)).0 += 1;
+        pairs.entry(flow.nodes.into()).or_insert(flow.line.number);
     }
     Flows { csv, begin, groups, pairs }
 }

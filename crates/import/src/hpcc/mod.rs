@@ -32,8 +32,8 @@ use std::path::Path;
 use millpond_core::Time;
 
 use crate::network::Network;
+use crate::outcome::Fate;
 use crate::source::{Source, Words};
-use crate::told::Fate;
 use crate::{Error, Imported, Result, program, units};
 use config::Config;
 use fork::Fork;
@@ -74,7 +74,7 @@ fn of(name: &str, config: Config, workload: Option<&Path>) -> Result<Imported> {
     if payload > PAYLOAD_MAX {
         let text =
             format!("{payload} bytes are no payload of a packet; {PAYLOAD_MAX} are the most");
-        return config.source.fail(config.line("PACKET_PAYLOAD_SIZE"), text);
+        return config.line("PACKET_PAYLOAD_SIZE").fail(text);
     }
     config.becomes("PACKET_PAYLOAD_SIZE", format!("host.mss = {payload}"));
     let traffic = match workload {
@@ -105,8 +105,8 @@ fn of(name: &str, config: Config, workload: Option<&Path>) -> Result<Imported> {
     imported.files.extend(traffic.file);
     imported.files.push((format!("{name}-topology.json"), topology.network.json()));
     // Keys first, then lines of the files that they name.
-    let lines = std::mem::replace(&mut imported.told, config.told());
-    imported.told.extend(lines);
+    let lines = std::mem::replace(&mut imported.keys, config.outcomes());
+    imported.keys.extend(lines);
     Ok(imported)
 }
 
@@ -254,7 +254,7 @@ fn ways(source: &Source, flows: &flows::Flows, network: &mut Network) -> Result<
          or leave the flow out",
         pair.0, pair.1
     );
-    source.fail(flows.pairs[&pair], text)
+    source.at(flows.pairs[&pair]).fail(text)
 }
 
 /// The most priority groups that the report names.
@@ -281,13 +281,12 @@ fn several(groups: &BTreeMap<u64, (usize, usize)>) -> String {
 
 /// Reports lines behind the last announced one that look like data. The family's own files end with
 /// a legend, whose lines begin with a letter.
-fn surplus(source: &Source, words: &Words<'_>, announced: &str, imported: &mut Imported) {
+fn surplus(words: &Words<'_>, announced: &str, imported: &mut Imported) {
     for (line, words) in words.lines_left() {
         if units::number(words[0]).is_none() {
             continue;
         }
         imported.record(
-            source,
             line,
             words.join(" "),
             Fate::LeftOut(format!(

@@ -99,7 +99,7 @@ fn thresholds(
             (Some(_), _) => config.unused(single, format!("{key} is given")),
             (None, Some(_)) => config.becomes(single, "switch.marking, at departure"),
             (None, None) => {
-                return config.source.fail(config.source.end(), format!("there is no {key}"));
+                return config.source.end().fail(format!("there is no {key}"));
             }
         }
         for rate in &all {
@@ -112,15 +112,13 @@ fn thresholds(
                 continue;
             }
             let value = value.ok_or_else(|| {
-                config
-                    .source
-                    .wrong(config.line(key), format!("{key} has no threshold for links of {rate}"))
+                config.line(key).wrong(format!("{key} has no threshold for links of {rate}"))
             })?;
             let is_share = (0.0..=1.0).contains(&value);
             if at == 2 && !is_share {
                 let (key, text) =
                     (if map.is_some() { key } else { single }, "is no probability, from 0 to 1");
-                return config.source.fail(config.line(key), format!("{key}: {value} {text}"));
+                return config.line(key).fail(format!("{key}: {value} {text}"));
             }
             by_rate.entry(*rate).or_default()[at] = value;
         }

@@ -103,7 +103,7 @@ fn fails(name: &str, config: &str, topology: &str, flows: &str) -> String {
 }
 
 fn fate<'i>(imported: &'i Imported, key: &str) -> &'i Fate {
-    &imported.told.iter().find(|told| told.text.starts_with(key)).unwrap().fate
+    &imported.keys.iter().find(|told| told.text.starts_with(key)).unwrap().fate
 }
 
 /// Whether the scenario has a plan, with its files beside it.
@@ -119,14 +119,14 @@ fn plan(imported: &Imported, name: &str) -> millpond_scenario::Plan {
 fn hpccs_example_becomes_a_scenario() {
     let all = imported("hpcc", CONFIG, TOPOLOGY, FLOWS).unwrap();
     assert_eq!(
-        all.told.len(),
+        all.keys.len(),
         CONFIG.lines().filter(|line| !line.is_empty()).count(),
         "every key is told of"
     );
     assert!(
-        all.told.iter().all(|told| told.fate != Fate::Missing("nothing here reads it".into())),
+        all.keys.iter().all(|told| told.fate != Fate::Missing("nothing here reads it".into())),
         "{:#?}",
-        all.told
+        all.keys
     );
     let flows = &all.files.iter().find(|(name, _)| name.ends_with(".csv")).unwrap().1;
     assert_eq!(flows, "start_us,src,dst,bytes\n0,0,2,200000\n1,1,2,5000\n500000,3,0,1\n");
@@ -145,7 +145,7 @@ fn hpccs_example_becomes_a_scenario() {
         matches!(fate(&all, "BUFFER_SIZE"), Fate::Becomes(_))
             && matches!(fate(&all, "RATE_BOUND"), Fate::Becomes(_))
     );
-    assert!(!all.told.iter().any(|told| matches!(told.fate, Fate::LeftOut(_))), "{:?}", all.told);
+    assert!(!all.keys.iter().any(|told| matches!(told.fate, Fate::LeftOut(_))), "{:?}", all.keys);
     // Lines may end as on Windows.
     let crlf = [CONFIG, TOPOLOGY, FLOWS].map(|text| text.replace('\n', "\r\n"));
     assert_eq!(imported("crlf", &crlf[0], &crlf[1], &crlf[2]).unwrap().files, all.files);
@@ -359,7 +359,7 @@ fn what_the_programs_skip_is_reported_and_the_import_goes_on() {
     );
     let all = imported("strange", &config, TOPOLOGY, FLOWS).unwrap();
     let unknown: Vec<_> =
-        all.told.iter().filter(|told| matches!(told.fate, Fate::Unknown(_))).collect();
+        all.keys.iter().filter(|told| matches!(told.fate, Fate::Unknown(_))).collect();
     let texts: Vec<&str> = unknown.iter().map(|told| told.text.as_str()).collect();
     assert_eq!(
         texts,
@@ -457,7 +457,7 @@ fn columns_are_those_that_make_sense() {
     assert!(
         matches!(fate(&all, "0 2 3 8192"), Fate::Unknown(of) if of.contains("column 6")),
         "{:?}",
-        all.told
+        all.keys
     );
     // The same fork's list with ports: no start fits the size.
     let (rows, _) = flows("six-ports", &conweave, "2\n0 2 3 100 8192 2\n1 2 3 100 65536 2.001\n");
@@ -478,7 +478,7 @@ fn columns_are_those_that_make_sense() {
     let (rows, all) =
         flows("left-out", CONFIG, "3\n0 0 3 100 100 2\n0 1 3 100 0 2\n1 0 3 100 7 2\n");
     assert_eq!(rows, ["0,1,0,7"]);
-    assert_eq!(all.told.iter().filter(|told| matches!(told.fate, Fate::LeftOut(_))).count(), 2);
+    assert_eq!(all.keys.iter().filter(|told| matches!(told.fate, Fate::LeftOut(_))).count(), 2);
     assert!(
         fails("nothing", CONFIG, TOPOLOGY, "1\n0 0 3 100 100 2\n")
             .ends_with("flow.txt:2: no flow sends anything: all are left out")
@@ -620,8 +620,8 @@ fn no_key_of_three_forks_examples_is_unaccounted_for() {
     ] {
         let all = imported(name, config, topology, flows).unwrap();
         let keys = config.lines().filter(|line| !line.is_empty()).count();
-        assert_eq!(all.told.len(), keys, "{name}");
-        let lost: Vec<_> = all.told.iter().filter(|told| told.is_missing()).collect();
+        assert_eq!(all.keys.len(), keys, "{name}");
+        let lost: Vec<_> = all.keys.iter().filter(|told| told.is_missing()).collect();
         assert!(lost.is_empty(), "{name}: {lost:#?}");
         plan(&all, &format!("{name}-plan"));
     }

@@ -12,7 +12,7 @@ use millpond_core::Rate;
 
 use super::surplus;
 use crate::network::{Link, Network};
-use crate::source::{Source, Words};
+use crate::source::{Place, Source, Words};
 use crate::{Imported, Result, units};
 
 /// The network, and what it lacks.
@@ -106,18 +106,18 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Topology>
                 ));
             }
             let announced = format!("the {} announced links", topology.network.links.len());
-            surplus(source, &rest, &announced, imported);
+            surplus(&rest, &announced, imported);
             Ok(topology)
         }
         (None, Some(wrong)) => Err(wrong),
-        (None, None) => source.fail(1, "there is no topology"),
+        (None, None) => source.at(1).fail("there is no topology"),
     }
 }
 
 /// Reads it as if its first line had this form.
 fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
     let mut words = source.words();
-    let first = words.line().unwrap_or(1);
+    let first = words.line().unwrap_or(source.at(1));
     let nodes = words.whole("the number of nodes")?;
     let mut nvswitch_count = 0;
     if form == Form::SimAi {
@@ -128,19 +128,19 @@ fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
     if form == Form::Tors {
         words.whole("the number of top-of-rack switches")?;
     }
-    let links = words.next("the number of links")?;
-    let link_count = source.whole(links, "the number of links")?;
-    if links.0 == first {
+    let (line, count) = words.next("the number of links")?;
+    let link_count = line.whole(count, "the number of links")?;
+    if line.number == first.number {
         words.skip_line(first);
     } else if form != Form::Plain {
-        return source.fail(links.0, format!("the first line should be `{}`", form.text()));
+        return line.fail(format!("the first line should be `{}`", form.text()));
     }
     if nodes > 1 << 24 || switch_count.saturating_add(nvswitch_count) > nodes {
         let text =
             format!("{switch_count} switches and {nvswitch_count} NVSwitches of {nodes} nodes");
-        return source.fail(first, text);
+        return first.fail(text);
     }
-    let kinds = switches(source, &mut words, nodes, nvswitch_count, switch_count)?;
+    let kinds = switches(&mut words, nodes, nvswitch_count, switch_count)?;
     let mut network = Network::default();
     let hosts = (0..nodes as u32).filter(|node| !kinds.contains_key(node));
     network.hosts = hosts.zip(0..).collect();
@@ -157,7 +157,7 @@ fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
     for at in 0..link_count {
         let what = format!("link {} of {link_count}", at + 1);
         topology.bare_rates += usize::from(words.ahead(2).is_some_and(units::has_no_unit));
-        let (link, surplus) = link(source, &mut words, &what, nodes)?;
+        let (link, surplus) = link(&mut words, &what, nodes)?;
         topology.surplus = topology.surplus.or((surplus > 0).then_some(link.line));
         topology.network.links.push(link);
     }
@@ -167,7 +167,6 @@ fn as_form(source: &Source, form: Form) -> Result<(Topology, Words<'_>)> {
 
 /// Which nodes are switches: by node, whether it is an NVSwitch.
 fn switches(
-    source: &Source,
     words: &mut Words<'_>,
     nodes: u64,
     nvswitch_count: u64,
@@ -175,37 +174,35 @@ fn switches(
 ) -> Result<BTreeMap<u32, bool>> {
     let mut kinds: BTreeMap<u32, bool> = BTreeMap::new();
     for at in 0..nvswitch_count + switch_count {
-        let word = words.next("a switch's number")?;
-        let number = source.whole(word, "a switch's number")?;
-        let node = known(source, word.0, number, nodes)?;
+        let (line, word) = words.next("a switch's number")?;
+        let node = known(line, line.whole(word, "a switch's number")?, nodes)?;
         if kinds.insert(node, at < nvswitch_count).is_some() {
-            return source.fail(word.0, format!("node {node} is named a switch twice"));
+            return line.fail(format!("node {node} is named a switch twice"));
         }
     }
     Ok(kinds)
 }
 
-fn known(source: &Source, line: usize, number: u64, nodes: u64) -> Result<u32> {
+fn known(line: Place<'_>, number: u64, nodes: u64) -> Result<u32> {
     if number >= nodes {
-        return source.fail(line, format!("there is no node {number}; there are {nodes}, from 0"));
+        return line.fail(format!("there is no node {number}; there are {nodes}, from 0"));
     }
     Ok(number as u32)
 }
 
 /// A link, and how many words of its line are left over.
-fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Result<(Link, usize)> {
+fn link(words: &mut Words<'_>, what: &str, nodes: u64) -> Result<(Link, usize)> {
     if words.left_in_line() < 5 {
         let (line, word) = words.next(what)?;
-        return source.fail(
-            line,
-            format!("{what}: expected node, node, rate, delay and error rate from {word:?} on"),
-        );
+        return line.fail(format!(
+            "{what}: expected node, node, rate, delay and error rate from {word:?} on"
+        ));
     }
     let (line, a) = words.next(what)?;
-    let a = known(source, line, source.whole((line, a), what)?, nodes)?;
-    let b = words.next(what)?;
-    let b = known(source, line, source.whole(b, what)?, nodes)?;
-    let wrong = |text: String| source.wrong(line, text);
+    let a = known(line, line.whole(a, what)?, nodes)?;
+    let (at, b) = words.next(what)?;
+    let b = known(line, at.whole(b, what)?, nodes)?;
+    let wrong = |text: String| line.wrong(text);
     if a == b {
         return Err(wrong(format!("{what} leads from node {a} to itself")));
     }
@@ -218,5 +215,6 @@ fn link(source: &Source, words: &mut Words<'_>, what: &str, nodes: u64) -> Resul
     let loss = words.next(what)?.1;
     let share = units::number(loss).filter(|share| (0.0..=1.0).contains(share));
     let loss = share.ok_or_else(|| wrong(format!("{loss:?} is not an error rate, from 0 to 1")))?;
-    Ok((Link { a, b, rate, delay, loss, line }, words.skip_line(line)))
+    let number = line.number;
+    Ok((Link { a, b, rate, delay, loss, line: number }, words.skip_line(line)))
 }

@@ -15,6 +15,38 @@ const OVERSUBSCRIPTION: f64 = 2.0;
 /// Bytes of a packet beside its payload.
 const HEADERS: f64 = 48.0;
 
+struct Asked {
+    load: f64,
+    foreground: f64,
+    count: u64,
+    /// Of an incast's flow, and its flows from each host.
+    bytes: f64,
+    each: u64,
+}
+
+fn asked(config: &Config) -> Result<Asked> {
+    let asked = Asked {
+        load: config.number("LOAD").unwrap_or(0.1),
+        foreground: config.number("FOREGROUND_RATIO").unwrap_or(0.01),
+        count: config.whole("NUM_BG_FLOWS").unwrap_or(0),
+        bytes: config.number("INCAST_FLOW_SIZE").unwrap_or(64e3),
+        each: config.whole("FOREGROUND_INCAST_FLOW_PER_HOST").unwrap_or(4),
+    };
+    let wrong = |key: &str, text: &str| config.line(key).fail(format!("{key}: {text}"));
+    match asked {
+        Asked { load, .. } if !(load > 0.0 && load <= 10.0) => {
+            wrong("LOAD", "expected a share above 0")
+        }
+        Asked { foreground, .. } if !(0.0..1.0).contains(&foreground) => {
+            wrong("FOREGROUND_RATIO", "expected a share from 0 to below 1")
+        }
+        Asked { count: 0, .. } => {
+            wrong("NUM_BG_FLOWS", "there are no flows in the background, and so no end")
+        }
+        asked => Ok(asked),
+    }
+}
+
 /// The traffic's tables and the file of sizes.
 pub(super) fn read(
     config: &Config,
@@ -24,24 +56,7 @@ pub(super) fn read(
     imported: &mut Imported,
 ) -> Result<(String, String)> {
     let sizes = config.file("HPCC_WORKLOAD")?;
-    let wrong =
-        |key: &str, text: &str| config.source.fail(config.line(key), format!("{key}: {text}"));
-    let load = config.number("LOAD").unwrap_or(0.1);
-    let foreground = config.number("FOREGROUND_RATIO").unwrap_or(0.01);
-    let count = config.whole("NUM_BG_FLOWS").unwrap_or(0);
-    let (bytes, each) = (
-        config.number("INCAST_FLOW_SIZE").unwrap_or(64e3),
-        config.whole("FOREGROUND_INCAST_FLOW_PER_HOST").unwrap_or(4),
-    );
-    if !(load > 0.0 && load <= 10.0) {
-        return wrong("LOAD", "expected a share above 0");
-    }
-    if !(0.0..1.0).contains(&foreground) {
-        return wrong("FOREGROUND_RATIO", "expected a share from 0 to below 1");
-    }
-    if count == 0 {
-        return wrong("NUM_BG_FLOWS", "there are no flows in the background, and so no end");
-    }
+    let Asked { load, foreground, count, bytes, each } = asked(config)?;
     let mean = mean(&sizes)?;
     let hosts = topology.network.hosts.len() as f64;
     let capacity: u64 = topology
@@ -110,13 +125,13 @@ fn mean(source: &crate::source::Source) -> Result<f64> {
     for (line, words) in source.lines() {
         let numbers: Vec<f64> = words.iter().filter_map(|word| word.parse().ok()).collect();
         let [size, share] = numbers[..] else {
-            return source.fail(line, "expected a size and its share");
+            return line.fail("expected a size and its share");
         };
         if size < before.0 || share < before.1 || share > 1.0 {
-            return source.fail(line, "sizes and shares ascend, and shares end at 1");
+            return line.fail("sizes and shares ascend, and shares end at 1");
         }
         mean += (share - before.1) * (size + before.0) / 2.0;
         before = (size, share);
     }
-    if before.1 < 1.0 { source.fail(source.end(), "the shares do not end at 1") } else { Ok(mean) }
+    if before.1 < 1.0 { source.end().fail("the shares do not end at 1") } else { Ok(mean) }
 }

@@ -16,8 +16,8 @@ use millpond_core::Time;
 use millpond_scenario::meant;
 use millpond_scenario::settings::flows::cycle;
 
-use crate::source::{Source, Word};
-use crate::told::{Fate, Told};
+use crate::outcome::{Fate, Outcome};
+use crate::source::{Place, Source, Word};
 use crate::units::us_text;
 use crate::{Imported, Result};
 
@@ -31,28 +31,26 @@ pub(super) enum Tier {
 
 /// A link that is not there: the `link`-th upwards of a switch, and downwards of a core switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failure {
-    pub line: usize,
+pub(super) struct Failure<'s> {
+    pub line: Place<'s>,
     pub tier: Tier,
     pub switch: u64,
     pub link: u64,
 }
 
-pub(super) struct Matrix {
+pub(super) struct Matrix<'s> {
     pub nodes: u32,
-    pub nodes_line: usize,
-    pub file: Source,
+    pub nodes_line: Place<'s>,
     pub csv: String,
     pub is_empty: bool,
     /// Links that fail, with their texts.
-    pub failures: Vec<(Failure, String)>,
+    pub failures: Vec<(Failure<'s>, String)>,
     /// How long the run is, if a flow has no end.
     pub duration: Option<Time>,
 }
 
-#[derive(Default)]
-struct Connection {
-    line: usize,
+struct Connection<'s> {
+    line: Place<'s>,
     src: u32,
     dst: u32,
     size: Option<u64>,
@@ -72,18 +70,18 @@ enum Kind {
     Barrier,
 }
 
-struct Trigger {
-    line: usize,
+struct Trigger<'s> {
+    line: Place<'s>,
     kind: Kind,
     count: u64,
 }
 
 #[derive(Default)]
-struct Reading {
-    header: BTreeMap<&'static str, (usize, u64)>,
-    connections: Vec<Connection>,
-    triggers: BTreeMap<u64, Trigger>,
-    failures: Vec<(Failure, String)>,
+struct Reading<'s> {
+    header: BTreeMap<&'static str, (Place<'s>, u64)>,
+    connections: Vec<Connection<'s>>,
+    triggers: BTreeMap<u64, Trigger<'s>>,
+    failures: Vec<(Failure<'s>, String)>,
 }
 
 /// Bytes of an endless flow, a terabyte: more than any link sends in the time of a run.
@@ -94,7 +92,7 @@ const END: Time = Time::from_ms(1);
 const HEADER: [&str; 4] = ["Nodes", "Connections", "Triggers", "Failures"];
 
 /// Reads it. Parts that are not modelled go to `imported`.
-pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
+pub(super) fn read<'s>(source: &'s Source, imported: &mut Imported) -> Result<Matrix<'s>> {
     let mut reading = Reading::default();
     let reuse =
         source.lines().any(|(_, words)| words[0].contains("->") && words.contains(&MESSAGE));
@@ -106,42 +104,40 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
     }
     for (line, words) in source.lines() {
         if let Some(key) = HEADER.into_iter().find(|key| *key == words[0]) {
-            let value =
-                words.get(1).ok_or_else(|| source.wrong(line, format!("{key} has no number")))?;
-            reading.header.insert(key, (line, source.whole((line, value), key)?));
+            let value = words.get(1).ok_or_else(|| line.wrong(format!("{key} has no number")))?;
+            reading.header.insert(key, (line, line.whole(value, key)?));
         } else if words[0].contains("->") {
-            let connection = connection(source, (line, &words), reuse, imported)?;
+            let connection = connection(line, &words, reuse, imported)?;
             reading.connections.push(connection);
         } else if words[0] == "trigger" {
-            let (id, trigger) = trigger(source, line, &words)?;
+            let (id, trigger) = trigger(line, &words)?;
             if let Some(other) = reading.triggers.insert(id, trigger) {
-                return source
-                    .fail(line, format!("trigger {id} is that of line {} as well", other.line));
+                return line
+                    .fail(format!("trigger {id} is that of line {} as well", other.line.number));
             }
         } else if words[0] == "failure" {
-            reading.failures.push((failure(source, line, &words)?, words.join(" ")));
+            reading.failures.push((failure(line, &words)?, words.join(" ")));
         } else {
             let near = meant(words[0], HEADER.iter().copied().chain(["trigger", "failure"]));
             let means = format!("no line of a connection matrix{near}: not read");
-            imported.record(source, line, words.join(" "), Fate::Unknown(means));
+            imported.record(line, words.join(" "), Fate::Unknown(means));
         }
     }
-    leave_out(source, &mut reading, imported);
-    check(source, &reading, &imported.told)?;
+    leave_out(&mut reading, imported);
+    check(source, &reading, &imported.keys)?;
     let (nodes_line, nodes) = reading.header["Nodes"];
     imported.facts.push(format!(
         "{} flows, {} triggers",
         reading.connections.len(),
         reading.triggers.len()
     ));
-    let csv = list(source, &reading)?;
-    messages(source, &reading, imported);
-    let duration = endless(source, &reading, imported);
+    let csv = list(&reading)?;
+    messages(&reading, imported);
+    let duration = endless(&reading, imported);
     let failures = reading.failures;
     Ok(Matrix {
         nodes: nodes as u32,
         nodes_line,
-        file: source.clone(),
         csv,
         is_empty: reading.connections.is_empty(),
         failures,
@@ -150,10 +146,10 @@ pub(super) fn read(source: &Source, imported: &mut Imported) -> Result<Matrix> {
 }
 
 /// Leaves out flows from a node to itself that nobody waits for.
-fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
+fn leave_out(reading: &mut Reading<'_>, imported: &mut Imported) {
     let all = std::mem::take(&mut reading.connections);
     let is_left_out =
-        |c: &Connection| c.src == c.dst && c.activates.is_empty() && c.waits_for.is_none();
+        |c: &Connection<'_>| c.src == c.dst && c.activates.is_empty() && c.waits_for.is_none();
     let (out, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_left_out);
     reading.connections = kept;
     if let Some((_, announced)) = reading.header.get_mut("Connections") {
@@ -162,14 +158,14 @@ fn leave_out(source: &Source, reading: &mut Reading, imported: &mut Imported) {
     for c in out {
         let why = "a flow from a node to itself is left out: nothing of it is sent";
         let text = format!("{}->{}", c.src, c.dst);
-        imported.record(source, c.line, text, Fate::LeftOut(why.into()));
+        imported.record(c.line, text, Fate::LeftOut(why.into()));
     }
 }
 
 /// Messages: one of its connection is a flow, several have an order there.
-fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
+fn messages(reading: &Reading<'_>, imported: &mut Imported) {
     // Lines of one id, or between the same nodes where there is none.
-    let of = |c: &Connection| (c.id, c.id.is_none().then_some((c.src, c.dst)));
+    let of = |c: &Connection<'_>| (c.id, c.id.is_none().then_some((c.src, c.dst)));
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();
     for c in &reading.connections {
         *counts.entry(of(c)).or_default() += 1;
@@ -184,12 +180,12 @@ fn messages(source: &Source, reading: &Reading, imported: &mut Imported) {
                     .into(),
             ),
         };
-        imported.record(source, c.line, text, fate);
+        imported.record(c.line, text, fate);
     }
 }
 
 /// Reports flows without an end. Returns how long the run is, if there is one.
-fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Option<Time> {
+fn endless(reading: &Reading<'_>, imported: &mut Imported) -> Option<Time> {
     let all = reading.connections.iter().filter(|c| c.size == Some(0));
     let last = reading.connections.iter().filter_map(|c| c.start).max().unwrap_or_default();
     let duration = last.saturating_add(END);
@@ -197,17 +193,17 @@ fn endless(source: &Source, reading: &Reading, imported: &mut Imported) -> Optio
     for c in all {
         let means =
             format!("a flow without an end there; here it sends until the run ends, at {duration}");
-        imported.record(source, c.line, "size 0", Fate::Missing(means));
+        imported.record(c.line, "size 0", Fate::Missing(means));
         any = Some(duration);
     }
     any
 }
 
-fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
+fn failure<'s>(line: Place<'s>, words: &[&str]) -> Result<Failure<'s>> {
     let (mut tier, mut switch, mut link) = (None, None, None);
     for pair in words[1..].chunks(2) {
         let [key, value] = *pair else {
-            return source.fail(line, format!("{} has no value", pair[0]));
+            return line.fail(format!("{} has no value", pair[0]));
         };
         match key {
             "switch_type" => {
@@ -216,22 +212,22 @@ fn failure(source: &Source, line: usize, words: &[&str]) -> Result<Failure> {
                     "AGG" => Tier::Agg,
                     "CORE" => Tier::Core,
                     _ => {
-                        return source
-                            .fail(line, format!("switch_type is TOR, AGG or CORE, not {value:?}"));
+                        return line
+                            .fail(format!("switch_type is TOR, AGG or CORE, not {value:?}"));
                     }
                 });
             }
-            "switch_id" => switch = Some(source.whole((line, value), key)?),
-            "link_id" => link = Some(source.whole((line, value), key)?),
+            "switch_id" => switch = Some(line.whole(value, key)?),
+            "link_id" => link = Some(line.whole(value, key)?),
             _ => {
                 let near = meant(key, ["switch_type", "switch_id", "link_id"]);
-                return source.fail(line, format!("a failure has no {key:?}{near}"));
+                return line.fail(format!("a failure has no {key:?}{near}"));
             }
         }
     }
     match (tier, switch, link) {
         (Some(tier), Some(switch), Some(link)) => Ok(Failure { line, tier, switch, link }),
-        _ => source.fail(line, "a failure needs switch_type, switch_id and link_id"),
+        _ => line.fail("a failure needs switch_type, switch_id and link_id"),
     }
 }
 
@@ -249,30 +245,35 @@ const KEYS: [&str; 9] = [
     MESSAGE,
 ];
 
-fn connection(
-    source: &Source,
-    (line, words): (usize, &[&str]),
+fn connection<'s>(
+    line: Place<'s>,
+    words: &[&str],
     reuse: bool,
     imported: &mut Imported,
-) -> Result<Connection> {
+) -> Result<Connection<'s>> {
     let (src, dst) = words[0].split_once("->").unwrap_or((words[0], ""));
     let node = |word: &str, what: &str| -> Result<u32> {
-        let number = source.whole((line, word), what)?;
-        u32::try_from(number)
-            .map_err(|_| source.wrong(line, format!("{what}: {number} is no node")))
+        let number = line.whole(word, what)?;
+        u32::try_from(number).map_err(|_| line.wrong(format!("{what}: {number} is no node")))
     };
     let mut found = Connection {
         line,
         src: node(src, "source")?,
         dst: node(dst, "destination")?,
-        ..Connection::default()
+        size: None,
+        start: None,
+        id: None,
+        waits_for: None,
+        activates: Vec::new(),
+        message: None,
+        strange: Vec::new(),
     };
     let mut at = 1;
     while let Some(&key) = words.get(at) {
         at += 1;
         if key == "addon" {
             let means = "the flow starts as if it were not an add-on";
-            imported.record(source, line, key, Fate::Missing(means.into()));
+            imported.record(line, key, Fate::Missing(means.into()));
             continue;
         }
         let next_is_number = words.get(at).is_some_and(|word| word.parse::<f64>().is_ok());
@@ -287,23 +288,22 @@ fn connection(
                 if next_is_number { format!("{key} {}", words[at]) } else { key.to_string() };
             at += usize::from(next_is_number);
             let means = format!("no word of a connection{}: not read", meant(key, KEYS));
-            imported.record(source, line, text, Fate::Unknown(means));
+            imported.record(line, text, Fate::Unknown(means));
             found.strange.push(key.to_string());
             continue;
         }
-        let value =
-            words.get(at).ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
+        let value = words.get(at).ok_or_else(|| line.wrong(format!("{key} has no value")))?;
         at += 1;
-        let whole = || source.whole((line, value), key);
+        let whole = || line.whole(value, key);
         match key {
-            "start" => found.start = Some(start(source, (line, value), reuse)?),
+            "start" => found.start = Some(start((line, value), reuse)?),
             "size" => found.size = Some(whole()?),
             "id" => found.id = Some(whole()?),
             "trigger" => found.waits_for = Some(whole()?),
             "send_done_trigger" | "recv_done_trigger" => found.activates.push(whole()?),
             _ => {
                 let means = "flows have one priority, and what is sent is not ordered by it";
-                imported.record(source, line, format!("prio {value}"), Fate::Missing(means.into()));
+                imported.record(line, format!("prio {value}"), Fate::Missing(means.into()));
             }
         }
     }
@@ -311,7 +311,7 @@ fn connection(
     Ok(found)
 }
 
-fn start(source: &Source, (line, word): Word<'_>, reuse: bool) -> Result<Time> {
+fn start((line, word): Word<'_>, reuse: bool) -> Result<Time> {
     let (unit, name) = match reuse {
         true => (Time::from_us(1), "microseconds"),
         false => (Time::from_ps(1), "picoseconds"),
@@ -319,11 +319,11 @@ fn start(source: &Source, (line, word): Word<'_>, reuse: bool) -> Result<Time> {
     let number = word.parse::<f64>().ok().map(|n| if reuse { n.trunc() } else { n.round() });
     let longest = (Time::LONGEST.as_ps() / unit.as_ps()) as f64;
     let number = number.filter(|n| (0.0..=longest).contains(n));
-    let wrong = || source.wrong(line, format!("start: {word:?} is not a time in {name}"));
+    let wrong = || line.wrong(format!("start: {word:?} is not a time in {name}"));
     Ok(unit * number.ok_or_else(wrong)? as u64)
 }
 
-fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger)> {
+fn trigger<'s>(line: Place<'s>, words: &[&str]) -> Result<(u64, Trigger<'s>)> {
     let (mut id, mut count, mut kind) = (None, None, None);
     let mut at = 1;
     while let Some(&key) = words.get(at) {
@@ -333,85 +333,77 @@ fn trigger(source: &Source, line: usize, words: &[&str]) -> Result<(u64, Trigger
             "multishot" => Kind::MultiShot,
             "barrier" => Kind::Barrier,
             "id" | "count" => {
-                let value = words
-                    .get(at)
-                    .ok_or_else(|| source.wrong(line, format!("{key} has no value")))?;
+                let value =
+                    words.get(at).ok_or_else(|| line.wrong(format!("{key} has no value")))?;
                 at += 1;
                 let place = if key == "id" { &mut id } else { &mut count };
-                *place = Some(source.whole((line, value), key)?);
+                *place = Some(line.whole(value, key)?);
                 continue;
             }
             _ => {
-                return source.fail(
-                    line,
-                    format!(
-                        "a trigger has id, count, and one of oneshot, multishot and barrier; not \
+                return line.fail(format!(
+                    "a trigger has id, count, and one of oneshot, multishot and barrier; not \
                          {key:?}"
-                    ),
-                );
+                ));
             }
         };
         if kind.replace(own).is_some() {
-            return source.fail(line, "a trigger is one of oneshot, multishot and barrier");
+            return line.fail("a trigger is one of oneshot, multishot and barrier");
         }
     }
-    let id = id
-        .filter(|id| *id > 0)
-        .ok_or_else(|| source.wrong(line, "a trigger needs an id, from 1"))?;
-    let kind = kind
-        .ok_or_else(|| source.wrong(line, "a trigger needs to be oneshot, multishot or barrier"))?;
+    let id = id.filter(|id| *id > 0).ok_or_else(|| line.wrong("a trigger needs an id, from 1"))?;
+    let kind =
+        kind.ok_or_else(|| line.wrong("a trigger needs to be oneshot, multishot or barrier"))?;
     if kind == Kind::Barrier && count.is_none_or(|count| count == 0) {
-        return source.fail(line, "a barrier needs a count, from 1");
+        return line.fail("a barrier needs a count, from 1");
     }
     Ok((id, Trigger { line, kind, count: count.unwrap_or(1) }))
 }
 
 /// Whether there are as many lines of each kind as are announced.
-fn announced(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
+fn announced(source: &Source, reading: &Reading<'_>, outcomes: &[Outcome]) -> Result<()> {
     let found = [
         ("Connections", reading.connections.len() as u64),
         ("Triggers", reading.triggers.len() as u64),
         ("Failures", reading.failures.len() as u64),
     ];
     for (key, found) in found {
-        let Some((line, said)) = reading.header.get(key).copied() else {
+        let Some((line, announced)) = reading.header.get(key).copied() else {
             // Its programs read as many lines as are announced.
             if found > 0 {
-                let meant = |told: &&Told| {
-                    let first = told.text.split(' ').next().unwrap_or_default();
+                let meant = |outcome: &&Outcome| {
+                    let first = outcome.text.split(' ').next().unwrap_or_default();
                     millpond_scenario::nearest(first, [key]).is_some()
                 };
-                let near = told
-                    .iter()
-                    .find(meant)
-                    .map(|told| format!("; is {:?} at {} meant as it?", told.text, told.place));
+                let near = outcomes.iter().find(meant).map(|outcome| {
+                    format!("; is {:?} at {} meant as it?", outcome.text, outcome.place)
+                });
                 let near = near.unwrap_or_default();
                 let text = format!("there is no line `{key} N`, and there are {found}{near}");
-                return source.fail(source.end(), text);
+                return source.end().fail(text);
             }
             continue;
         };
-        if said != found {
-            return source
-                .fail(line, format!("{key}: {said} are announced, and there are {found}"));
+        if announced != found {
+            return line.fail(format!("{key}: {announced} are announced, and there are {found}"));
         }
     }
     Ok(())
 }
 
 /// Counts, nodes, sizes, and that all has a beginning.
-fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
+fn check(source: &Source, reading: &Reading<'_>, outcomes: &[Outcome]) -> Result<()> {
     let Some(&(line, nodes)) = reading.header.get("Nodes") else {
-        return source.fail(1, "there is no line `Nodes N`");
+        return source.at(1).fail("there is no line `Nodes N`");
     };
     if !(2..=1 << 24).contains(&nodes) {
-        return source.fail(line, format!("{nodes} nodes; 2 and more are a network"));
+        return line.fail(format!("{nodes} nodes; 2 and more are a network"));
     }
-    announced(source, reading, told)?;
-    let mut ids: BTreeMap<u64, &Connection> = BTreeMap::new();
+    announced(source, reading, outcomes)?;
+    let mut ids: BTreeMap<u64, &Connection<'_>> = BTreeMap::new();
     let reuse = reading.connections.iter().any(|c| c.message.is_some());
     for c in &reading.connections {
-        let wrong = |text: String| source.fail(c.line, text);
+        let wrong = |text: String| c.line.fail(text);
         for (what, node) in [("source", c.src), ("destination", c.dst)] {
             if u64::from(node) >= nodes {
                 return wrong(format!(
@@ -438,7 +430,7 @@ fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
             && let Some(first) = ids.insert(id, c)
             && !(reuse && (first.src, first.dst) == (c.src, c.dst))
         {
-            return wrong(format!("id {id} is that of line {} as well", first.line));
+            return wrong(format!("id {id} is that of line {} as well", first.line.number));
         }
         for trigger in c.activates.iter().chain(&c.waits_for) {
             if !reading.triggers.contains_key(trigger) {
@@ -449,23 +441,23 @@ fn check(source: &Source, reading: &Reading, told: &[Told]) -> Result<()> {
     Ok(())
 }
 
-/// An unknown word of a connection that resembles this one.
-fn strange(c: &Connection, key: &str) -> String {
+/// An unread key of a connection that resembles this one.
+fn strange(c: &Connection<'_>, key: &str) -> String {
     let near = c.strange.iter().find(|word| millpond_scenario::nearest(word, [key]).is_some());
     near.map(|word| format!("; is {word:?} meant as {key:?}?")).unwrap_or_default()
 }
 
 /// By place of each connection: the places of those that it waits for. Flows that a trigger starts
 /// wait for the flows that activate it.
-fn predecessors(source: &Source, reading: &Reading) -> Result<Vec<Vec<usize>>> {
+fn predecessors(reading: &Reading<'_>) -> Result<Vec<Vec<usize>>> {
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); reading.connections.len()];
     for (id, trigger) in &reading.triggers {
-        let of = |is: &dyn Fn(&Connection) -> bool| -> Vec<usize> {
+        let of = |is: &dyn Fn(&Connection<'_>) -> bool| -> Vec<usize> {
             (0..reading.connections.len()).filter(|at| is(&reading.connections[*at])).collect()
         };
         let activators = of(&|c| c.activates.contains(id));
         let targets = of(&|c| c.waits_for == Some(*id));
-        let wrong = |text: String| source.fail(trigger.line, format!("trigger {id} {text}"));
+        let wrong = |text: String| trigger.line.fail(format!("trigger {id} {text}"));
         if targets.is_empty() {
             continue;
         }
@@ -509,8 +501,8 @@ fn predecessors(source: &Source, reading: &Reading) -> Result<Vec<Vec<usize>>> {
     Ok(after)
 }
 
-fn list(source: &Source, reading: &Reading) -> Result<String> {
-    let after = predecessors(source, reading)?;
+fn list(reading: &Reading<'_>) -> Result<String> {
+    let after = predecessors(reading)?;
     // A file without triggers is a plain list.
     let with_ids = !reading.triggers.is_empty();
     let mut csv = String::from(if with_ids {
@@ -523,7 +515,7 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     let first = |id: u64| all.iter().position(|c| c.id == Some(id));
     let name = |at: usize| match all[at].id.filter(|id| first(*id) == Some(at)) {
         Some(id) => id.to_string(),
-        None => format!("line{}", all[at].line),
+        None => format!("line{}", all[at].line.number),
     };
     for (at, c) in all.iter().enumerate() {
         let start = us_text(c.start.unwrap_or_default());
@@ -544,8 +536,7 @@ fn list(source: &Source, reading: &Reading) -> Result<String> {
     match cycle(&after).and_then(|cycle| cycle.into_iter().min()) {
         Some(at) => {
             let c = &reading.connections[at as usize];
-            source
-                .fail(c.line, format!("{}->{} waits for itself, by way of triggers", c.src, c.dst))
+            c.line.fail(format!("{}->{} waits for itself, by way of triggers", c.src, c.dst))
         }
         None => Ok(csv),
     }

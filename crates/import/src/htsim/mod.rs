@@ -72,12 +72,8 @@ fn of(name: &str, matrix: &Source, topology: Option<&Source>) -> Result<Imported
     }
     for (failure, text) in &matrix.failures {
         let Some(fabric) = &fabric else { continue };
-        scenario += &format!(
-            "\n{}at = \"0us\"\nconverge = \"0us\"\n",
-            fabric.failing(*failure, &matrix.file)?
-        );
+        scenario += &format!("\n{}at = \"0us\"\nconverge = \"0us\"\n", fabric.failing(*failure)?);
         imported.record(
-            &matrix.file,
             failure.line,
             text.clone(),
             Fate::Becomes("[[failure]] of that link, from the beginning on".into()),

@@ -26,7 +26,7 @@ fn a_plain_matrix_is_a_list() {
     assert_eq!(flows(&PLAIN.replace('\n', "\r\n")), flows(PLAIN), "lines may end as on Windows");
     let all = imported(PLAIN, None).unwrap();
     assert!(
-        all.files[0].1.contains("k = 4") && all.told.is_empty() && all.facts.len() == 3,
+        all.files[0].1.contains("k = 4") && all.keys.is_empty() && all.facts.len() == 3,
         "{all:?}"
     );
 }
@@ -110,7 +110,7 @@ fn errors_have_their_line() {
 }
 
 fn fates(all: &Imported) -> Vec<(&str, &Fate)> {
-    all.told.iter().map(|told| (told.text.as_str(), &told.fate)).collect()
+    all.keys.iter().map(|told| (told.text.as_str(), &told.fate)).collect()
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_is_not_modelled_or_unknown_is_reported() {
         ("colour 7", Fate::Unknown(_)),
     ] = fates(&all)[..]
     else {
-        panic!("{:?}", all.told)
+        panic!("{:?}", all.keys)
     };
     assert!(strange == "Conections 2" && near.contains("did you mean \"Connections\"?"), "{near}");
     assert_eq!(flows(&text), flows(PLAIN));
@@ -137,7 +137,7 @@ fn what_is_not_modelled_or_unknown_is_reported() {
 #[test]
 fn messages_are_flows_and_have_no_order() {
     let fate = |text: &str| {
-        imported(text, None).unwrap().told.iter().map(|told| told.fate.clone()).collect::<Vec<_>>()
+        imported(text, None).unwrap().keys.iter().map(|told| told.fate.clone()).collect::<Vec<_>>()
     };
     for message in ["msg start", "msg 1 start"] {
         let one = PLAIN.replace("id 7 start", &format!("id 7 {message}"));
@@ -218,9 +218,9 @@ fn queues_of_a_tier_are_its_ports_buffer() {
     let buffer = "buffer = { kind = \"per-port\", size = { tier-0 = \"off\", tier-1 = \"off\", \
                   others = \"auto\" }, packets = { tier-0 = 100, tier-1 = 50 } }";
     assert!(all.files[0].1.contains(buffer), "{}", all.files[0].1);
-    assert!(all.told.iter().all(|told| matches!(told.fate, Fate::Becomes(_))), "{:?}", all.told);
+    assert!(all.keys.iter().all(|told| matches!(told.fate, Fate::Becomes(_))), "{:?}", all.keys);
     let unlike = queues.replace("Queue_Up 100\n", "Queue_Up 100\nQueue_Down 80\n");
-    let told = imported(PLAIN, Some(&unlike)).unwrap().told;
+    let told = imported(PLAIN, Some(&unlike)).unwrap().keys;
     assert_eq!(told.iter().filter(|told| matches!(told.fate, Fate::Missing(_))).count(), 2);
 }
 

@@ -9,23 +9,23 @@ use millpond_scenario::meant;
 
 use super::matrix::{Failure, Matrix, Tier as Which};
 use crate::network::{Link, Network};
-use crate::source::Source;
-use crate::told::Fate;
+use crate::outcome::Fate;
+use crate::source::{Place, Source};
 use crate::{Error, Imported, Result};
 
 /// A tier's settings with their lines.
 #[derive(Clone, Debug, Default)]
-struct Tier {
-    line: usize,
-    set: Vec<Setting>,
+struct Tier<'s> {
+    line: Option<Place<'s>>,
+    set: Vec<Setting<'s>>,
 }
 
 /// A setting of a tier, by its place in [`KEYS`].
 #[derive(Clone, Copy, Debug)]
-struct Setting {
+struct Setting<'s> {
     key: usize,
     value: u64,
-    line: usize,
+    line: Place<'s>,
 }
 
 /// The settings of a tier, in lower case.
@@ -58,14 +58,14 @@ const BUNDLE: usize = 6;
 const QUEUES: [usize; 2] = [7, 8];
 
 /// The k of htsim's default network for so many nodes.
-pub(super) fn default_fat_tree(matrix: &Matrix) -> Result<u64> {
+pub(super) fn default_fat_tree(matrix: &Matrix<'_>) -> Result<u64> {
     let nodes = u64::from(matrix.nodes);
     let k = (2u64..=512).step_by(2).find(|k| k * k * k / 4 == nodes);
     k.ok_or_else(|| {
         let text = format!(
             "{nodes} nodes are no fat tree (k³/4: 16, 54, 128, …); give its topology by --topology"
         );
-        matrix.file.wrong(matrix.nodes_line, text)
+        matrix.nodes_line.wrong(text)
     })
 }
 
@@ -88,7 +88,7 @@ pub(super) fn fat_tree(k: u64) -> Fabric {
 
 impl Fabric {
     /// The `[[failure]]` of a link that is not there.
-    pub fn failing(&self, failure: Failure, source: &Source) -> Result<String> {
+    pub fn failing(&self, failure: Failure<'_>) -> Result<String> {
         let tree = &self.tree;
         let (tors, aggs) = (tree.pods * tree.leaves, tree.pods * tree.aggregations);
         let (name, switches) = match failure.tier {
@@ -96,7 +96,7 @@ impl Fabric {
             Which::Agg => ("agg", aggs),
             Which::Core => ("core", tree.cores),
         };
-        let wrong = |text: String| source.fail(failure.line, text);
+        let wrong = |text: String| failure.line.fail(text);
         if failure.switch >= switches {
             return wrong(format!("there is no {name}{}: there are {switches}", failure.switch));
         }
@@ -141,7 +141,7 @@ impl Fabric {
 
 /// Reads it, for a matrix of so many nodes.
 pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Result<Fabric> {
-    let mut strange: Vec<(usize, String)> = Vec::new();
+    let mut strange: Vec<(Place<'_>, String)> = Vec::new();
     let (mut header, mut tiers) = ([None; 3], vec![Tier::default(); 3]);
     let mut current: Option<usize> = None;
     for (line, words) in source.lines() {
@@ -149,27 +149,26 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
         let is_known = KEYS.contains(&key.as_str())
             || ["nodes", "tiers", "podsize", "tier"].contains(&key.as_str());
         let value = match words[..] {
-            [_, value] if is_known => source.whole((line, value), words[0])?,
+            [_, value] if is_known => line.whole(value, words[0])?,
             _ if is_known => {
-                return source.fail(line, format!("expected `{} NUMBER`", words[0]));
+                return line.fail(format!("expected `{} NUMBER`", words[0]));
             }
             _ => 0,
         };
         let place = ["nodes", "tiers", "podsize"].into_iter().position(|name| name == key);
         match (key.as_str(), place, current) {
             ("tier", ..) if value > 2 => {
-                return source.fail(line, format!("there is no tier {value}; they are 0 to 2"));
+                return line.fail(format!("there is no tier {value}; they are 0 to 2"));
             }
             ("tier", ..) => {
                 current = Some(value as usize);
-                tiers[value as usize].line = line;
+                tiers[value as usize].line = Some(line);
             }
             (_, Some(place), _) => header[place] = Some((line, value)),
             (_, None, current) => {
                 let Some(at) = KEYS.iter().position(|name| *name == key) else {
                     let help = meant(&key, KEYS);
                     imported.record(
-                        source,
                         line,
                         words.join(" "),
                         Fate::Unknown(format!("no key of a topology{help}: not read")),
@@ -178,26 +177,24 @@ pub(super) fn read(source: &Source, nodes: u32, imported: &mut Imported) -> Resu
                     continue;
                 };
                 let tier = current.ok_or_else(|| {
-                    source.wrong(line, format!("{} belongs below a line `Tier N`", words[0]))
+                    line.wrong(format!("{} belongs below a line `Tier N`", words[0]))
                 })?;
                 if tiers[tier].set.iter().any(|set| set.key == at) {
-                    return source
-                        .fail(line, format!("{} is given twice for tier {tier}", words[0]));
+                    return line.fail(format!("{} is given twice for tier {tier}", words[0]));
                 }
                 tiers[tier].set.push(Setting { key: at, value, line });
             }
         }
     }
-    let tree =
-        Tree::new(source, header, tiers.clone(), nodes).map_err(|error| hinted(error, &strange))?;
+    let tree = Tree::new(source, header, &tiers, nodes).map_err(|error| hinted(error, &strange))?;
     let network = tree.network();
     imported.facts.push(network.fact());
-    let buffer = buffer(source, &tiers[..tree.tiers.len()], imported);
+    let buffer = buffer(&tiers[..tree.tiers.len()], imported);
     Ok(Fabric { network, tree, buffer })
 }
 
 /// An error about a key that is missing, with a key that was perhaps meant as it.
-fn hinted(error: Error, strange: &[(usize, String)]) -> Error {
+fn hinted(error: Error, strange: &[(Place<'_>, String)]) -> Error {
     let Error::Wrong { file, line, message } = error else { return error };
     let near = |word: &str| {
         KEYS.into_iter()
@@ -207,17 +204,19 @@ fn hinted(error: Error, strange: &[(usize, String)]) -> Error {
         near(word).filter(|key| message.contains(key)).map(|_| (line, word))
     });
     let message = match meant {
-        Some((line, word)) => format!("{message}; is {word:?} in line {line} meant as it?"),
+        Some((line, word)) => {
+            format!("{message}; is {word:?} in line {} meant as it?", line.number)
+        }
         None => message,
     };
     Error::Wrong { file, line, message }
 }
 
 /// The switches' buffer, in packets: what a tier's queues have. Ports have one size a tier here.
-fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<String> {
+fn buffer(tiers: &[Tier<'_>], imported: &mut Imported) -> Option<String> {
     let mut sizes: Vec<(usize, u64)> = Vec::new();
     for (at, tier) in tiers.iter().enumerate() {
-        let own: Vec<&Setting> =
+        let own: Vec<&Setting<'_>> =
             tier.set.iter().filter(|set| QUEUES.contains(&set.key) && set.value > 0).collect();
         let Some(first) = own.first() else { continue };
         let alike = own.iter().all(|set| set.value == first.value);
@@ -232,7 +231,7 @@ fn buffer(source: &Source, tiers: &[Tier], imported: &mut Imported) -> Option<St
                 )),
             };
             let text = format!("{} {}", KEYS[set.key], set.value);
-            imported.record(source, set.line, text, fate);
+            imported.record(set.line, text, fate);
         }
         sizes.push((at, first.value));
     }
@@ -260,31 +259,28 @@ struct Tree {
 }
 
 /// An error of `line` with `text`, unless it fits.
-fn fits(source: &Source, line: usize, is: bool, text: String) -> Result<()> {
-    if is { Ok(()) } else { source.fail(line, text) }
+fn fits(line: Place<'_>, is: bool, text: String) -> Result<()> {
+    if is { Ok(()) } else { line.fail(text) }
 }
 
 impl Tree {
     fn new(
         source: &Source,
-        header: [Option<(usize, u64)>; 3],
-        all: Vec<Tier>,
+        header: [Option<(Place<'_>, u64)>; 3],
+        all: &[Tier<'_>],
         nodes: u32,
     ) -> Result<Tree> {
-        let said = |at: usize, name: &str| {
-            header[at].ok_or_else(|| source.wrong(1, format!("there is no line `{name} N`")))
+        let given = |at: usize, name: &str| {
+            header[at].ok_or_else(|| source.at(1).wrong(format!("there is no line `{name} N`")))
         };
         let ((nodes_line, hosts), (tiers_line, count), (pod_line, pod)) =
-            (said(0, "Nodes")?, said(1, "Tiers")?, said(2, "Podsize")?);
-        let fits = |line: usize, is: bool, text: String| fits(source, line, is, text);
-        fits(
-            nodes_line,
-            hosts == u64::from(nodes),
-            format!("{hosts} nodes, and the connection matrix has {nodes}"),
-        )?;
+            (given(0, "Nodes")?, given(1, "Tiers")?, given(2, "Podsize")?);
+        let text = format!("{hosts} nodes, and the connection matrix has {nodes}");
+        fits(nodes_line, hosts == u64::from(nodes), text)?;
         fits(tiers_line, (2..=3).contains(&count), format!("{count} tiers; 2 and 3 are known"))?;
-        let tiers = Tree::numbers(source, &all, count as usize)?;
-        let divides = |line: usize, a: u64, b: u64, what: &str| {
+        let tiers = Tree::numbers(source, all, count as usize)?;
+        let line_of = |tier: usize| all[tier].line.unwrap_or(source.end());
+        let divides = |line: Place<'_>, a: u64, b: u64, what: &str| {
             fits(line, a.is_multiple_of(b), format!("{what}: {a} is no multiple of {b}"))
         };
         divides(pod_line, hosts, pod, "the nodes are not whole pods")?;
@@ -292,13 +288,9 @@ impl Tree {
         let pods = if count == 2 { 1 } else { hosts / pod };
         let leaves = if count == 2 { hosts / tiers[0][DOWN] } else { pod / tiers[0][DOWN] };
         for (lower, upper) in (0..tiers.len()).zip(1..tiers.len()) {
-            let ([down, up], line) = ([DOWN, UP].map(|key| tiers[lower][key]), all[lower].line);
-            divides(
-                line,
-                up,
-                tiers[upper][BUNDLE],
-                &format!("tier {lower}'s links up are not whole bundles"),
-            )?;
+            let ([down, up], line) = ([DOWN, UP].map(|key| tiers[lower][key]), line_of(lower));
+            let text = format!("tier {lower}'s links up are not whole bundles");
+            divides(line, up, tiers[upper][BUNDLE], &text)?;
             let (below, above) = (
                 down * tiers[lower][SPEED],
                 up * tiers[upper][SPEED] * tiers[lower][OVERSUBSCRIBED],
@@ -311,14 +303,14 @@ impl Tree {
             fits(line, below == above, text)?;
         }
         fits(
-            all[0].line,
+            line_of(0),
             tiers[0][BUNDLE] == 1,
             "hosts have one link: tier 0 has no bundles".into(),
         )?;
         let aggregations = tiers[0][UP] / tiers[1][BUNDLE];
         let asked = leaves * tiers[1][BUNDLE];
         fits(
-            all[1].line,
+            line_of(1),
             tiers[1][DOWN] == asked,
             format!("tier 1 has {} links down, and {asked} lead to it", tiers[1][DOWN]),
         )?;
@@ -326,7 +318,7 @@ impl Tree {
         if count == 3 {
             let asked = pods * tiers[2][BUNDLE];
             fits(
-                all[2].line,
+                line_of(2),
                 tiers[2][DOWN] == asked,
                 format!("tier 2 has {} links down, and {asked} lead to it", tiers[2][DOWN]),
             )?;
@@ -338,24 +330,23 @@ impl Tree {
     }
 
     /// The numbers of the first `count` tiers, by tier and key.
-    fn numbers(source: &Source, all: &[Tier], count: usize) -> Result<Vec<[u64; 9]>> {
+    fn numbers(source: &Source, all: &[Tier<'_>], count: usize) -> Result<Vec<[u64; 9]>> {
         let mut tiers = Vec::new();
         for (at, tier) in all.iter().enumerate().take(count) {
-            fits(source, source.end(), tier.line > 0, format!("there is no tier {at}"))?;
+            let missing = || source.end().wrong(format!("there is no tier {at}"));
+            let line = tier.line.ok_or_else(missing)?;
             let mut numbers = [0; 9];
             for (key, number) in numbers.iter_mut().enumerate() {
                 let given = tier.set.iter().find(|set| set.key == key).map(|set| set.value);
                 let is_top = at + 1 == count;
                 let default = DEFAULTS[key].or((key == UP && is_top).then_some(0));
-                *number = given.or(default).ok_or_else(|| {
-                    source.wrong(tier.line, format!("tier {at} needs {}", KEYS[key]))
-                })?;
+                let lacks = || line.wrong(format!("tier {at} needs {}", KEYS[key]));
+                *number = given.or(default).ok_or_else(lacks)?;
                 let may_be_zero =
                     key == SWITCH || key == LATENCY || QUEUES.contains(&key) || key == UP && is_top;
                 let least = u64::from(!may_be_zero);
                 fits(
-                    source,
-                    tier.line,
+                    line,
                     (least..=MOST[key]).contains(number),
                     format!("tier {at}: {} is {number}; {least} to {} are", KEYS[key], MOST[key]),
                 )?;

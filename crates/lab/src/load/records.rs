@@ -12,7 +12,7 @@ use millpond_core::{FlowId, Time};
 use millpond_results::{ConnectionRecord, FlowRecord, QueryRecord};
 use millpond_scenario::plan::{ConnectionCapture, Plan};
 use millpond_scenario::traffic::Query;
-use millpond_scenario::{Ends, IdealTimes};
+use millpond_scenario::{Ends, Exchange, IdealTimes};
 use std::collections::BTreeMap;
 
 pub struct Recorder<'a> {
@@ -96,8 +96,8 @@ impl<'a> Recorder<'a> {
             let opens = c.asked == start && self.plan.opens_by_handshake(class);
             let ends = Ends { class, src, dst };
             let handshake = if opens { self.ideal.handshake(self.plan, ends) } else { Time::ZERO };
-            let call = self.ideal.call(self.plan, ends, (bytes, record.bytes));
-            handshake.saturating_add(call)
+            let sizes = Exchange { request: bytes, response: record.bytes };
+            handshake.saturating_add(self.ideal.call(self.plan, ends, sizes))
         });
         FlowRecord { finish, ideal: ideal.unwrap_or_default(), ..record }
     }
@@ -108,7 +108,7 @@ impl<'a> Recorder<'a> {
         let whole = match o.role {
             Role::Exchange { response } => {
                 let thinks = self.thinks(o.class, o.flow + 1);
-                self.ideal.exchange(plan, ends, (o.bytes, response), thinks)
+                self.ideal.exchange(plan, ends, Exchange { request: o.bytes, response }, thinks)
             }
             _ => self.ideal.flow(plan, ends, o.bytes),
         };

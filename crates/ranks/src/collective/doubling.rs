@@ -6,7 +6,7 @@
 //! Invariant: step i of a rank of the core sends to the partner whose step i + 1 waits for it, and
 //! the two of a pair send what the other does not keep.
 
-use super::{Algorithm, Collective, Send};
+use super::{Algorithm, Collective, Schedule, Send, Slot};
 
 /// The ranks that exchange, and the logarithm of their number.
 fn core(collective: &Collective) -> (u32, u32) {
@@ -26,7 +26,9 @@ fn has_extra(collective: &Collective, rank: u32) -> bool {
 }
 
 /// Messages that a step waits for.
-pub(super) fn awaits(collective: &Collective, rank: u32, step: u32) -> Option<u32> {
+pub(super) const DOUBLING: Schedule = Schedule { awaits, sends };
+
+fn awaits(collective: &Collective, Slot { rank, step, .. }: Slot) -> Option<u32> {
     if rank >= core(collective).0 {
         return (step < 2).then_some(step);
     }
@@ -57,7 +59,7 @@ fn kept(collective: &Collective, rank: u32, exchanges: u32) -> (u64, u64) {
     })
 }
 
-pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
+fn sends(collective: &Collective, Slot { rank, step, .. }: Slot, each: &mut dyn FnMut(Send)) {
     let (size, log) = core(collective);
     if rank >= size {
         if step == 0 {

@@ -7,7 +7,7 @@
 //!
 //! Invariant: step i + 1 waits for what is sent to it in step i.
 
-use super::{Algorithm, Collective, Send};
+use super::{Algorithm, Collective, Schedule, Send, Slot};
 
 fn rounds(collective: &Collective) -> u32 {
     match collective.algorithm {
@@ -19,7 +19,9 @@ fn rounds(collective: &Collective) -> u32 {
 }
 
 /// Messages that a step waits for.
-pub(super) fn awaits(collective: &Collective, rank: u32, step: u32) -> Option<u32> {
+pub(super) const EXCHANGE: Schedule = Schedule { awaits, sends };
+
+fn awaits(collective: &Collective, Slot { rank, step, .. }: Slot) -> Option<u32> {
     if step == 0 || step > rounds(collective) {
         return (step == 0).then_some(0);
     }
@@ -52,7 +54,7 @@ fn source(collective: &Collective, rank: u32, k: u32) -> u32 {
     }
 }
 
-pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
+fn sends(collective: &Collective, Slot { rank, step, .. }: Slot, each: &mut dyn FnMut(Send)) {
     if step >= rounds(collective) {
         return;
     }

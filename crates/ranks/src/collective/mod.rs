@@ -148,6 +148,23 @@ pub struct Send {
     pub step: u32,
 }
 
+/// A step of a lane at a rank.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    rank: u32,
+    lane: u32,
+    step: u32,
+}
+
+/// A family of algorithms.
+struct Schedule {
+    /// For how many messages a step waits; nothing after the last step.
+    awaits: fn(&Collective, Slot) -> Option<u32>,
+    sends: fn(&Collective, Slot, &mut dyn FnMut(Send)),
+}
+
+const NOTHING: Schedule = Schedule { awaits: |_, _| None, sends: |_, _, _| {} };
+
 /// A collective among `ranks` ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collective {
@@ -267,7 +284,8 @@ impl Collective {
         }
         let of_channel = self.lanes_of_channel();
         let (own, lane) = (self.of_channel(lane / of_channel), lane % of_channel);
-        own.awaits(rank, lane, step).map(|awaits| Step { awaits, ..Step::default() })
+        let awaits = (own.schedule().awaits)(&own, Slot { rank, lane, step });
+        awaits.map(|awaits| Step { awaits, ..Step::default() })
     }
 
     /// The messages that a step of a rank's lane sends, with their channels, in their order. The
@@ -281,51 +299,28 @@ impl Collective {
             return;
         }
         let of_channel = self.lanes_of_channel();
-        let (channel, lane) = (lane / of_channel, lane % of_channel);
-        self.of_channel(channel).messages(rank, lane, step, &mut |send| each(channel, send));
+        let (channel, slot) = (lane / of_channel, Slot { rank, lane: lane % of_channel, step });
+        let own = self.of_channel(channel);
+        (own.schedule().sends)(&own, slot, &mut |send| each(channel, send));
     }
 
-    /// In one channel: the messages that a step waits for; `None`: the lane has no such step.
-    fn awaits(&self, rank: u32, lane: u32, step: u32) -> Option<u32> {
+    fn schedule(&self) -> &'static Schedule {
         match self.algorithm {
-            Algorithm::Auto | Algorithm::OneForwardOneBackward => None,
-            Algorithm::Ring if self.operation == Operation::Broadcast => {
-                tree::awaits_chain(self, rank, lane, step)
-            }
-            Algorithm::Ring => ring::awaits(self, step),
+            // A pipeline computes, and has its own.
+            Algorithm::Auto | Algorithm::OneForwardOneBackward => &NOTHING,
+            Algorithm::Ring if self.operation == Operation::Broadcast => &tree::CHAIN,
+            Algorithm::Ring => &ring::RING,
             Algorithm::HalvingDoubling
             | Algorithm::HalvingDoublingFar
-            | Algorithm::RecursiveDoubling => doubling::awaits(self, rank, step),
-            Algorithm::DoubleBinaryTree => tree::awaits_double(self, rank, lane, step),
-            Algorithm::Hierarchical => rails::awaits(self, step),
-            Algorithm::Binomial => tree::awaits_binomial(self, rank, step),
+            | Algorithm::RecursiveDoubling => &doubling::DOUBLING,
+            Algorithm::DoubleBinaryTree => &tree::DOUBLE,
+            Algorithm::Hierarchical => &rails::RAILS,
+            Algorithm::Binomial => &tree::BINOMIAL,
             Algorithm::Pairwise
             | Algorithm::Linear
             | Algorithm::Bruck
             | Algorithm::Pxn
-            | Algorithm::Dissemination => exchange::awaits(self, rank, step),
-        }
-    }
-
-    /// In one channel: the messages that a step sends.
-    fn messages(&self, rank: u32, lane: u32, step: u32, each: &mut dyn FnMut(Send)) {
-        match self.algorithm {
-            Algorithm::Auto | Algorithm::OneForwardOneBackward => {}
-            Algorithm::Ring if self.operation == Operation::Broadcast => {
-                tree::chain(self, rank, lane, each)
-            }
-            Algorithm::Ring => ring::sends(self, rank, lane, step, each),
-            Algorithm::HalvingDoubling
-            | Algorithm::HalvingDoublingFar
-            | Algorithm::RecursiveDoubling => doubling::sends(self, rank, step, each),
-            Algorithm::DoubleBinaryTree => tree::sends_double(self, rank, lane, step, each),
-            Algorithm::Hierarchical => rails::sends(self, rank, step, each),
-            Algorithm::Binomial => tree::sends_binomial(self, rank, step, each),
-            Algorithm::Pairwise
-            | Algorithm::Linear
-            | Algorithm::Bruck
-            | Algorithm::Pxn
-            | Algorithm::Dissemination => exchange::sends(self, rank, step, each),
+            | Algorithm::Dissemination => &exchange::EXCHANGE,
         }
     }
 

@@ -7,7 +7,7 @@
 //! Invariant: in step i > 0 a rank waits for one message, that of step i − 1 of the rank before it
 //! in the ring of that step.
 
-use super::{Collective, Send, share};
+use super::{Collective, Schedule, Send, Slot, share};
 
 /// Steps of each of the three rings.
 fn phases(collective: &Collective) -> [u32; 3] {
@@ -16,11 +16,13 @@ fn phases(collective: &Collective) -> [u32; 3] {
 }
 
 /// Messages that a step waits for.
-pub(super) fn awaits(collective: &Collective, step: u32) -> Option<u32> {
+pub(super) const RAILS: Schedule = Schedule { awaits, sends };
+
+fn awaits(collective: &Collective, Slot { step, .. }: Slot) -> Option<u32> {
     (step <= phases(collective).iter().sum()).then_some(u32::from(step > 0))
 }
 
-pub(super) fn sends(collective: &Collective, rank: u32, step: u32, each: &mut dyn FnMut(Send)) {
+fn sends(collective: &Collective, Slot { rank, step, .. }: Slot, each: &mut dyn FnMut(Send)) {
     let (group, groups) = (collective.group, collective.ranks / collective.group);
     let (own, member) = (rank / group, rank % group);
     let [inner, outer, _] = phases(collective);

@@ -7,7 +7,7 @@
 //! Invariant: in step i > 0 a rank waits for one message, which the rank before it sent in step
 //! i − 1.
 
-use super::{Collective, Operation, Send, share};
+use super::{Collective, Operation, Schedule, Send, Slot, share};
 
 /// Steps of one turn, of which each sends a message.
 fn turn(collective: &Collective) -> u32 {
@@ -21,17 +21,13 @@ fn turns(collective: &Collective) -> u32 {
 }
 
 /// Messages that a step waits for.
-pub(super) fn awaits(collective: &Collective, step: u32) -> Option<u32> {
+pub(super) const RING: Schedule = Schedule { awaits, sends };
+
+fn awaits(collective: &Collective, Slot { step, .. }: Slot) -> Option<u32> {
     (step <= turns(collective) * turn(collective)).then_some(u32::from(step > 0))
 }
 
-pub(super) fn sends(
-    collective: &Collective,
-    rank: u32,
-    lane: u32,
-    step: u32,
-    each: &mut dyn FnMut(Send),
-) {
+fn sends(collective: &Collective, Slot { rank, lane, step }: Slot, each: &mut dyn FnMut(Send)) {
     let (ranks, once) = (collective.ranks, turn(collective));
     let (turns, bytes) = (turns(collective), collective.bytes);
     if step >= turns * once {

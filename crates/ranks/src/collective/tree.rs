@@ -7,7 +7,11 @@
 //!
 //! Invariant: a rank that is inside one tree is a leaf of the other, the roots aside.
 
-use super::{Collective, Operation, Send, share};
+use super::{Collective, Operation, Schedule, Send, Slot, share};
+
+pub(super) const DOUBLE: Schedule = Schedule { awaits: awaits_double, sends: sends_double };
+pub(super) const BINOMIAL: Schedule = Schedule { awaits: awaits_binomial, sends: sends_binomial };
+pub(super) const CHAIN: Schedule = Schedule { awaits: awaits_chain, sends: sends_chain };
 
 /// Pieces of a tree's or a chain's bytes.
 pub(super) fn pieces(bytes: u64, chunk: Option<u64>) -> u32 {
@@ -82,12 +86,8 @@ pub(super) fn kin(ranks: u32, tree: u32, rank: u32) -> (Option<u32>, [Option<u32
 
 /// Messages that a step of the double binary tree waits for: those of the children, then that of
 /// the parent.
-pub(super) fn awaits_double(
-    collective: &Collective,
-    rank: u32,
-    lane: u32,
-    step: u32,
-) -> Option<u32> {
+fn awaits_double(collective: &Collective, slot: Slot) -> Option<u32> {
+    let Slot { rank, lane, step } = slot;
     piece_double(collective, lane)?;
     let (parent, children) = kin(collective.ranks, lane % 2, rank);
     match step {
@@ -98,13 +98,8 @@ pub(super) fn awaits_double(
 }
 
 /// The messages of a step of the double binary tree.
-pub(super) fn sends_double(
-    collective: &Collective,
-    rank: u32,
-    lane: u32,
-    step: u32,
-    each: &mut dyn FnMut(Send),
-) {
+fn sends_double(collective: &Collective, slot: Slot, each: &mut dyn FnMut(Send)) {
+    let Slot { rank, lane, step } = slot;
     let (parent, children) = kin(collective.ranks, lane % 2, rank);
     let Some(bytes) = piece_double(collective, lane) else { return };
     match parent {
@@ -128,7 +123,7 @@ fn binomial_children(ranks: u32, rank: u32) -> impl DoubleEndedIterator<Item = u
 
 /// Messages that a step of a binomial tree waits for: a reduce's one step for those of all
 /// children, a broadcast's first for that of the parent. It has a step for each child.
-pub(super) fn awaits_binomial(collective: &Collective, rank: u32, step: u32) -> Option<u32> {
+fn awaits_binomial(collective: &Collective, Slot { rank, step, .. }: Slot) -> Option<u32> {
     let children = binomial_children(collective.ranks, rank).count() as u32;
     match collective.operation {
         Operation::Reduce => (step == 0).then_some(children),
@@ -137,12 +132,8 @@ pub(super) fn awaits_binomial(collective: &Collective, rank: u32, step: u32) -> 
 }
 
 /// The message of a step of a binomial tree.
-pub(super) fn sends_binomial(
-    collective: &Collective,
-    rank: u32,
-    step: u32,
-    each: &mut dyn FnMut(Send),
-) {
+fn sends_binomial(collective: &Collective, slot: Slot, each: &mut dyn FnMut(Send)) {
+    let Slot { rank, step, .. } = slot;
     let to = match collective.operation {
         Operation::Reduce => binomial_parent(rank),
         _ => binomial_children(collective.ranks, rank).nth(step as usize),
@@ -151,18 +142,14 @@ pub(super) fn sends_binomial(
 }
 
 /// Messages that the one step of a chain's lane waits for.
-pub(super) fn awaits_chain(
-    collective: &Collective,
-    rank: u32,
-    lane: u32,
-    step: u32,
-) -> Option<u32> {
+fn awaits_chain(collective: &Collective, Slot { rank, lane, step }: Slot) -> Option<u32> {
     piece_chain(collective, lane)?;
     (step == 0).then_some(u32::from(rank > 0))
 }
 
 /// The message of a chain: each piece goes on to the next rank.
-pub(super) fn chain(collective: &Collective, rank: u32, lane: u32, each: &mut dyn FnMut(Send)) {
+fn sends_chain(collective: &Collective, slot: Slot, each: &mut dyn FnMut(Send)) {
+    let Slot { rank, lane, .. } = slot;
     if let Some(bytes) = piece_chain(collective, lane).filter(|_| rank + 1 < collective.ranks) {
         each(Send { to: rank + 1, bytes, step: 0 });
     }

@@ -7,7 +7,7 @@ use super::matching::Arrival;
 use millpond_core::Time;
 
 /// The costs of messages at a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// o: the cpu's time for a message.
     pub message: Time,

@@ -28,7 +28,7 @@ fn after(program: &RankProgram, operation: u32) -> impl Iterator<Item = u32> {
 
 /// A cycle, if there is one: each comes before the next.
 fn cycle(program: &RankProgram) -> Option<Vec<u32>> {
-    let mut left: Vec<u32> = program.operations.iter().map(|it| it.waits).collect();
+    let mut left: Vec<u32> = program.operations.iter().map(|operation| operation.waits).collect();
     let mut free: Vec<u32> = (0..left.len() as u32).filter(|at| left[*at as usize] == 0).collect();
     while let Some(at) = free.pop() {
         for next in after(program, at) {

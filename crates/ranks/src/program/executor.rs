@@ -31,6 +31,25 @@ use millpond_core::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+/// An occasion for a rank to act.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    Start,
+    Wake,
+    Arrived(Arrival),
+    /// A message of a collective has arrived.
+    Piece(Piece),
+    /// The message of this operation has found its receive.
+    Matched(u32),
+}
+
+/// The time, and the surroundings of a rank at it.
+pub struct Moment<'a, C> {
+    pub now: Time,
+    pub program: &'a Program,
+    pub carrier: &'a mut C,
+}
+
 /// A collective's way to the carrier.
 struct OfCall<'a, C> {
     key: (u32, u32),
@@ -137,9 +156,30 @@ impl Executor {
         &self.computations
     }
 
+    /// Acts on an event, and then on all that has become due.
+    pub fn act<C: Carrier>(&mut self, event: Event, moment: &mut Moment<'_, C>) {
+        let acts = match event {
+            Event::Start => self.start(moment),
+            Event::Wake => true,
+            Event::Arrived(message) => {
+                if self.costs.eager.is_none() {
+                    moment.carrier.match_of(&message);
+                }
+                self.arriving.insert(self.issued, message);
+                self.push(moment.now, Due::Arrive(self.issued));
+                true
+            }
+            Event::Piece(piece) => self.arrived_piece(&piece, moment),
+            Event::Matched(operation) => self.matched(operation, moment),
+        };
+        if acts {
+            self.wake(moment);
+        }
+    }
+
     /// The program begins: sends are issued before receives, and these before computations.
-    pub fn start(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
-        let own = self.own(program);
+    fn start<C>(&mut self, moment: &Moment<'_, C>) -> bool {
+        let own = self.own(moment);
         let class = |operation: u32| match own.operations[operation as usize].action {
             Action::Send { .. } => 0,
             Action::Receive { .. } => 1,
@@ -148,49 +188,29 @@ impl Executor {
         for wanted in 0..3 {
             for operation in 0..self.left.len() as u32 {
                 if self.left[operation as usize] == 0 && class(operation) == wanted {
-                    self.push(now, Due::Begin(operation));
+                    self.push(moment.now, Due::Begin(operation));
                 }
             }
         }
-        self.wake(now, program, carrier);
-    }
-
-    pub fn arrived(
-        &mut self,
-        now: Time,
-        message: Arrival,
-        program: &Program,
-        carrier: &mut impl Carrier,
-    ) {
-        if self.costs.eager.is_none() {
-            carrier.match_of(&message);
-        }
-        self.arriving.insert(self.issued, message);
-        self.push(now, Due::Arrive(self.issued));
-        self.wake(now, program, carrier);
+        true
     }
 
     /// A send's message is matched, or has arrived where nothing waits for receives.
-    pub fn matched(
-        &mut self,
-        now: Time,
-        operation: u32,
-        program: &Program,
-        carrier: &mut impl Carrier,
-    ) {
-        let Some(at) = self.rendezvous.iter().position(|it| *it == operation) else {
-            return;
+    fn matched<C>(&mut self, operation: u32, moment: &Moment<'_, C>) -> bool {
+        let Some(at) = self.rendezvous.iter().position(|other| *other == operation) else {
+            return false;
         };
         self.rendezvous.swap_remove(at);
-        let clock =
-            self.cpus.entry(self.own(program).operations[operation as usize].cpu).or_default();
-        *clock = now.max(*clock);
-        self.push(now, Due::End(operation));
-        self.wake(now, program, carrier);
+        let cpu = self.own(moment).operations[operation as usize].cpu;
+        let clock = self.cpus.entry(cpu).or_default();
+        *clock = moment.now.max(*clock);
+        self.push(moment.now, Due::End(operation));
+        true
     }
 
     /// Does all that is due by now.
-    pub fn wake(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
+    fn wake<C: Carrier>(&mut self, moment: &mut Moment<'_, C>) {
+        let now = moment.now;
         if self.asked.is_some_and(|at| at <= now) {
             self.asked = None;
         }
@@ -198,17 +218,18 @@ impl Executor {
             if at > now {
                 if self.asked.is_none_or(|asked| at < asked) {
                     self.asked = Some(at);
-                    carrier.wake(at);
+                    moment.carrier.wake(at);
                 }
                 return;
             }
             self.due.pop();
+            moment.now = at;
             match due {
-                Due::Begin(operation) => self.begin(at, number, operation, program, carrier),
-                Due::Depart(operation) => self.depart(at, operation, program, carrier),
-                Due::End(operation) => self.end(at, operation, program),
-                Due::Arrive(message) => self.take(at, number, message, carrier),
-                Due::Choose => self.choose(at, program, carrier),
+                Due::Begin(operation) => self.begin(number, operation, moment),
+                Due::Depart(operation) => self.depart(operation, moment),
+                Due::End(operation) => self.end(operation, moment),
+                Due::Arrive(message) => self.take(number, message, moment),
+                Due::Choose => self.choose(moment),
             }
         }
     }
@@ -219,53 +240,40 @@ impl Executor {
     }
 
     /// An operation that is released begins, or waits for its clocks.
-    fn begin(
-        &mut self,
-        now: Time,
-        number: u64,
-        operation: u32,
-        program: &Program,
-        carrier: &mut impl Carrier,
-    ) {
-        let work = self.own(program).operations[operation as usize];
+    fn begin<C: Carrier>(&mut self, number: u64, operation: u32, moment: &mut Moment<'_, C>) {
+        let work = self.own(moment).operations[operation as usize];
         let cpu = self.cpus.get(&work.cpu).copied().unwrap_or_default();
         let gate = match work.action {
-            Action::Receive { .. } | Action::Collective { .. } => now,
+            Action::Receive { .. } | Action::Collective { .. } => moment.now,
             Action::Compute => cpu,
             Action::Send { .. } => {
                 self.sending.get(&work.nic).copied().unwrap_or_default().max(cpu)
             }
         };
-        if gate > now {
+        if gate > moment.now {
             return self.due.push(Reverse((gate, number, Due::Begin(operation))));
         }
         let is_queued = matches!(work.action, Action::Send { .. } | Action::Collective { .. });
-        if program.one_at_a_time && is_queued {
+        if moment.program.one_at_a_time && is_queued {
             self.queued.insert(operation);
-            return self.push(now, Due::Choose);
+            return self.push(moment.now, Due::Choose);
         }
-        self.carry_out(now, operation, program, carrier);
+        self.carry_out(operation, moment);
     }
 
     /// Begins the first of the communications that go one at a time, if none is under way. Those
     /// that are released at one time are all queued by then.
-    fn choose(&mut self, now: Time, program: &Program, carrier: &mut impl Carrier) {
+    fn choose<C: Carrier>(&mut self, moment: &mut Moment<'_, C>) {
         if self.under_way.is_none()
             && let Some(operation) = self.queued.pop_first()
         {
             self.under_way = Some(operation);
-            self.carry_out(now, operation, program, carrier);
+            self.carry_out(operation, moment);
         }
     }
 
-    fn carry_out(
-        &mut self,
-        now: Time,
-        operation: u32,
-        program: &Program,
-        carrier: &mut impl Carrier,
-    ) {
-        let work = self.own(program).operations[operation as usize];
+    fn carry_out<C: Carrier>(&mut self, operation: u32, moment: &mut Moment<'_, C>) {
+        let (now, work) = (moment.now, self.own(moment).operations[operation as usize]);
         let Costs { message, byte, gap, gap_byte, .. } = self.costs;
         let rest = work.size.saturating_sub(1);
         let cpu = self.cpus.entry(work.cpu).or_default();
@@ -284,90 +292,83 @@ impl Executor {
                 self.sending.insert(work.nic, free);
                 self.push(has, Due::Depart(operation));
             }
-            Action::Collective { call } => {
-                self.begin_call(now, operation, call, work.tag, program, carrier)
-            }
+            Action::Collective { call } => self.begin_call(operation, call, work.tag, moment),
             Action::Receive { from } => {
                 if let Some(message) = self.matching.post(operation, from, work.tag) {
-                    self.matched_with(now, operation, &message, carrier);
+                    self.matched_with(operation, &message, moment);
                 }
             }
         }
         self.begun += 1;
-        self.release(now, self.own(program).after_begin(operation));
+        self.release(now, self.own(moment).after_begin(operation));
     }
 
     /// A collective begins, which has this number in its division.
-    fn begin_call(
+    fn begin_call<C: Carrier>(
         &mut self,
-        now: Time,
         operation: u32,
         call: u32,
         number: u32,
-        program: &Program,
-        carrier: &mut impl Carrier,
+        moment: &mut Moment<'_, C>,
     ) {
+        let Moment { now, program, carrier } = moment;
         let joined = &program.calls[call as usize];
         let key = (joined.groups, number);
         let early = self.early.remove(&key).unwrap_or_default();
         let place = program.groups[joined.groups as usize].place(self.rank);
         let mut lanes = Lanes::new(place, &joined.collective, early);
-        let mut exit = OfCall { key, rank: self.rank, program, carrier };
-        lanes.run(now, &joined.collective, &mut exit);
+        let mut exit = OfCall { key, rank: self.rank, program, carrier: *carrier };
+        lanes.run(*now, &joined.collective, &mut exit);
         match lanes.is_over() {
-            true => self.push(now, Due::End(operation)),
+            true => self.push(*now, Due::End(operation)),
             false => drop(self.calls.insert(key, (operation, call, lanes))),
         }
     }
 
-    /// A message of a collective has arrived.
-    pub fn arrived_piece(
-        &mut self,
-        now: Time,
-        piece: &Piece,
-        program: &Program,
-        carrier: &mut impl Carrier,
-    ) {
+    /// A message of a collective has arrived. Whether the collective is under way.
+    fn arrived_piece<C: Carrier>(&mut self, piece: &Piece, moment: &mut Moment<'_, C>) -> bool {
+        let Moment { now, program, carrier } = moment;
         let key = (piece.groups, piece.number);
         let Some((operation, call, lanes)) = self.calls.get_mut(&key) else {
             let early = self.early.entry(key).or_default();
             *early.entry((piece.lane, piece.step)).or_insert(0) += 1;
-            return;
+            return false;
         };
         let collective = &program.calls[*call as usize].collective;
-        let mut exit = OfCall { key, rank: self.rank, program, carrier };
-        lanes.arrived(now, piece.lane, piece.step, collective, &mut exit);
+        let mut exit = OfCall { key, rank: self.rank, program, carrier: *carrier };
+        lanes.arrived(*now, piece.lane, piece.step, collective, &mut exit);
         if lanes.is_over() {
             let operation = *operation;
             self.calls.remove(&key);
-            self.push(now, Due::End(operation));
+            self.push(*now, Due::End(operation));
         }
-        self.wake(now, program, carrier);
+        true
     }
 
-    fn own<'a>(&self, program: &'a Program) -> &'a RankProgram {
-        &program.ranks[self.rank as usize]
+    fn own<'a, C>(&self, moment: &Moment<'a, C>) -> &'a RankProgram {
+        &moment.program.ranks[self.rank as usize]
     }
 
     /// A send's message goes to the network; an eager send ends with that.
-    fn depart(&mut self, now: Time, operation: u32, program: &Program, carrier: &mut impl Carrier) {
-        let work = self.own(program).operations[operation as usize];
+    fn depart<C: Carrier>(&mut self, operation: u32, moment: &mut Moment<'_, C>) {
+        let work = self.own(moment).operations[operation as usize];
         let Action::Send { to } = work.action else {
             return;
         };
         match self.costs.eager.is_some_and(|most| work.size <= most) {
-            true => self.push(now, Due::End(operation)),
+            true => self.push(moment.now, Due::End(operation)),
             false => self.rendezvous.push(operation),
         }
         let (from, tag, cpu, nic) = (self.rank, work.tag, work.cpu, work.nic);
-        carrier.send(to, Arrival { from, tag, bytes: work.size, operation, cpu, nic });
+        moment.carrier.send(to, Arrival { from, tag, bytes: work.size, operation, cpu, nic });
     }
 
     /// A message is taken by cpu and NIC, or waits for them.
-    fn take(&mut self, now: Time, number: u64, arrival: u64, carrier: &mut impl Carrier) {
+    fn take<C: Carrier>(&mut self, number: u64, arrival: u64, moment: &mut Moment<'_, C>) {
         let Some(message) = self.arriving.get(&arrival).copied() else {
             return;
         };
+        let now = moment.now;
         let cpu = self.cpus.entry(message.cpu).or_default();
         let gate = self.receiving.get(&message.nic).copied().unwrap_or_default().max(*cpu);
         if gate > now {
@@ -381,29 +382,29 @@ impl Executor {
         let free = now.saturating_add(gap).saturating_add(gap_byte.saturating_mul(rest));
         self.receiving.insert(message.nic, free);
         if let Some(operation) = self.matching.arrive(message) {
-            self.matched_with(now, operation, &message, carrier);
+            self.matched_with(operation, &message, moment);
         }
     }
 
     /// A receive has its message: it ends when the cpu has taken it.
-    fn matched_with(
+    fn matched_with<C: Carrier>(
         &mut self,
-        now: Time,
         operation: u32,
         message: &Arrival,
-        carrier: &mut impl Carrier,
+        moment: &mut Moment<'_, C>,
     ) {
         let clock = self.cpus.get(&message.cpu).copied().unwrap_or_default();
         if self.costs.eager.is_some_and(|most| message.bytes > most) {
-            carrier.match_of(message);
+            moment.carrier.match_of(message);
         }
-        self.push(now.max(clock), Due::End(operation));
+        self.push(moment.now.max(clock), Due::End(operation));
     }
 
-    fn end(&mut self, now: Time, operation: u32, program: &Program) {
+    fn end<C>(&mut self, operation: u32, moment: &Moment<'_, C>) {
+        let now = moment.now;
         self.open -= 1;
         self.finish = self.finish.max(now);
-        self.release(now, self.own(program).after_end(operation));
+        self.release(now, self.own(moment).after_end(operation));
         if self.under_way == Some(operation) {
             self.under_way = None;
             self.push(now, Due::Choose);
@@ -426,7 +427,7 @@ impl Executor {
         let messages = self.matching.unexpected().filter(|_| self.costs.eager.is_some());
         Unmatched {
             receives: self.matching.posted().collect(),
-            messages: messages.map(|it| (it.from, it.operation)).collect(),
+            messages: messages.map(|message| (message.from, message.operation)).collect(),
             sends: self.rendezvous.clone(),
             calls: self.calls.values().map(|(operation, ..)| *operation).collect(),
             waiting: self.left.len() as u32 - self.begun,

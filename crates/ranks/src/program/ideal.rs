@@ -4,7 +4,7 @@
 //! Invariant: the finish times depend on the program and the parameters alone.
 
 use super::carrier::{Carrier, Costs, Piece, Unmatched};
-use super::executor::Executor;
+use super::executor::{Event, Executor, Moment};
 use super::matching::Arrival;
 use super::{Program, ProgramError};
 use millpond_core::Time;
@@ -31,14 +31,6 @@ impl Default for Network {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Wake,
-    Arrive(Arrival),
-    Piece(Piece),
-    Matched(u32),
-}
-
 /// The events of all ranks, and their times.
 struct Line {
     now: Time,
@@ -58,7 +50,7 @@ impl Line {
 
 impl Carrier for Line {
     fn send(&mut self, to: u32, message: Arrival) {
-        self.push(self.now.saturating_add(self.latency), to, Event::Arrive(message));
+        self.push(self.now.saturating_add(self.latency), to, Event::Arrived(message));
     }
     fn send_piece(&mut self, to: u32, piece: Piece) {
         let Costs { message, gap_byte, .. } = self.costs;
@@ -92,17 +84,12 @@ pub fn ideal(program: &Program, network: &Network) -> Result<Vec<Time>, ProgramE
     };
     for (rank, executor) in (0..).zip(&mut ranks) {
         line.rank = rank;
-        executor.start(Time::ZERO, program, &mut line);
+        executor.act(Event::Start, &mut Moment { now: Time::ZERO, program, carrier: &mut line });
     }
     while let Some(((at, _), (rank, event))) = line.due.pop_first() {
         (line.now, line.rank) = (at, rank);
-        let executor = &mut ranks[rank as usize];
-        match event {
-            Event::Wake => executor.wake(at, program, &mut line),
-            Event::Arrive(message) => executor.arrived(at, message, program, &mut line),
-            Event::Matched(operation) => executor.matched(at, operation, program, &mut line),
-            Event::Piece(piece) => executor.arrived_piece(at, &piece, program, &mut line),
-        }
+        let mut moment = Moment { now: at, program, carrier: &mut line };
+        ranks[rank as usize].act(event, &mut moment);
     }
     for (rank, executor) in (0..).zip(&ranks) {
         if let Some(what) = program.left(rank, &executor.unmatched()) {

@@ -20,7 +20,7 @@ mod text;
 
 pub use call::{Call, Groups};
 pub use carrier::{Carrier, Costs, Piece, Unmatched};
-pub use executor::Executor;
+pub use executor::{Event, Executor, Moment};
 pub use ideal::{Network, ideal};
 pub use matching::Arrival;
 use std::collections::BTreeMap;

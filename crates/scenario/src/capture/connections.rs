@@ -7,7 +7,7 @@
 
 use super::every;
 use crate::capture::ConnectionCapture;
-use crate::error::{Problem, Report, suggestion};
+use crate::error::{Report, suggestion};
 use crate::settings::Settings;
 use crate::settings::capture::FlowSet;
 use crate::settings::hosts::HostSet;
@@ -33,7 +33,7 @@ pub(super) fn connections(
             Ok(hosts) => hosts,
             Err(message) => {
                 let path = format!("capture.connections.{key}");
-                s.wrong(report, &path, message);
+                report.wrong(&path, message);
                 None
             }
         })
@@ -52,7 +52,7 @@ pub(super) fn connections(
 /// The flows that are named, in ascending order.
 fn flows(s: &Settings, set: &FlowSet, traffic: &TrafficPlan, report: &mut Report) -> Vec<FlowId> {
     let path = "capture.connections.flows";
-    let mut wrong = |message: String| s.wrong(report, path, message);
+    let mut wrong = |message: String| report.wrong(path, message);
     for (from, to) in &set.0 {
         if to < from {
             wrong(format!("{from}..{to} runs backwards"));
@@ -82,8 +82,7 @@ fn classes(s: &Settings, traffic: &TrafficPlan, report: &mut Report) -> Option<V
     for name in &s.capture.connections_traffic {
         let Some(class) = traffic.classes.iter().position(|class| class == name) else {
             let known: Vec<&str> = traffic.classes.iter().map(String::as_str).collect();
-            let problem = Problem::Unknown { what: "traffic".into(), name: name.clone() };
-            report.push(s.place(path), problem, suggestion(name, &known));
+            report.unknown(path, "traffic", name, suggestion(name, &known));
             continue;
         };
         if traffic
@@ -91,7 +90,7 @@ fn classes(s: &Settings, traffic: &TrafficPlan, report: &mut Report) -> Option<V
             .get(class)
             .is_some_and(|source| matches!(source.kind, SourceKind::Probe { .. }))
         {
-            s.wrong(report, path, format!("{name:?} is a probe, which makes no flows"));
+            report.wrong(path, format!("{name:?} is a probe, which makes no flows"));
         }
         found.push(class as u16);
     }

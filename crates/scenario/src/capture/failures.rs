@@ -40,7 +40,8 @@ impl FailurePlan {
 pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -> Vec<FailurePlan> {
     let mut plans: Vec<FailurePlan> = Vec::new();
     for (i, f) in s.failures.iter().enumerate() {
-        let place = |key: &str| s.place(&format!("failure.{i}.{key}"));
+        let places = s.places.clone();
+        let place = |key: &str| places.near(&format!("failure.{i}.{key}"));
         let until = f.until.unwrap_or(Time::MAX);
         if until <= f.at {
             report.value(place("until"), "failure.until", format!("{until} is not after {}", f.at));
@@ -60,7 +61,7 @@ pub(crate) fn failures(s: &Settings, topology: &Topology, report: &mut Report) -
             f.converge.filter(|converge| plan.is_outage() && *converge < f.detect)
         {
             let (link, detect) = (f.site(), f.detect);
-            report.warnings.push(format!(
+            report.warn(format!(
                 "failure of {link}: the routes of the whole network change after {converge}, \
                  before the switches at the link's ends notice it (detect = {detect}); give a \
                  converge of {detect} or more, or \"never\""
@@ -94,7 +95,7 @@ fn warn_of_sums(
         |a: &FailurePlan| others.iter().copied().find(|b| is_loss(a) && is_loss(b) && meets(a, b));
     let Some((a, b)) = own.iter().find_map(|a| Some((a, both(a)?))) else { return };
     let sum = ((1.0 - (1.0 - a.loss) * (1.0 - b.loss)) * 1e6).round() / 1e6;
-    report.warnings.push(format!(
+    report.warn(format!(
         "failure of {}: another failure of the same link has a loss of {} at the same time, and \
          both together lose {sum} of the packets; `number` chooses one of several parallel links",
         f.site(),

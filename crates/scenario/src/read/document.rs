@@ -12,7 +12,6 @@ use crate::source::{Sources, Span};
 use crate::tree::{Datum, Table, parse, parse_value};
 use millpond_core::params::{Params, Value};
 use millpond_core::registry::Choice;
-use std::collections::BTreeMap;
 
 /// A parsed text, and what is wrong with it so far.
 pub struct Document {
@@ -67,8 +66,7 @@ impl Document {
     ) -> Result<T, Errors> {
         let mut report = std::mem::take(&mut self.report);
         let top = Item { section: Section::new("", Some(&self.root)), span: Span::default() };
-        let mut reader =
-            DocumentReader { reader: Reader { report: &mut report, places: BTreeMap::new() }, top };
+        let mut reader = DocumentReader { reader: Reader { report: &mut report }, top };
         let done = read(&mut reader);
         let DocumentReader { mut reader, top } = reader;
         reader.finish(top.section, None);
@@ -88,7 +86,7 @@ impl<'a> DocumentReader<'a> {
         let entry = self.top.section.take(key)?;
         match &entry.node.datum {
             Datum::Text(kind) => {
-                self.reader.places.insert(key.to_string(), entry.node.span);
+                self.reader.report.found(key.to_string(), entry.node.span);
                 self.reader.of_kind(kind, key, entry.node.span)
             }
             _ => Some(self.reader.choice(&mut self.top.section, key, key)),
@@ -98,12 +96,12 @@ impl<'a> DocumentReader<'a> {
     /// Whether a key is written: one outside of any table, or `table.key` of what was read.
     pub fn has(&self, path: &str) -> bool {
         self.top.section.table.is_some_and(|t| t.get(path).is_some())
-            || self.reader.places.contains_key(path)
+            || self.reader.report.places.get(path).is_some()
     }
 
     /// Reports an error of a key that was read, at its value.
     pub fn wrong_at(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
-        let span = self.reader.places.get(path).copied().unwrap_or_default();
+        let span = self.reader.report.places.get(path).unwrap_or_default();
         self.reader.report.push(
             span,
             Problem::Value { key: path.to_string(), message: message.into() },

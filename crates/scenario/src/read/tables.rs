@@ -17,14 +17,14 @@ use millpond_core::registry::Choice;
 
 impl Reader<'_> {
     /// Reads the tables `[[key]]` in their order; what is no table is reported.
-    pub(super) fn each<'a, T>(
+    pub(crate) fn each<'a, T>(
         &mut self,
         top: &mut Section<'a>,
         key: &str,
         mut read: impl FnMut(&mut Self, usize, &'a Node, &'a Table) -> Option<T>,
     ) -> Vec<T> {
         let Some(entry) = top.take(key) else { return Vec::new() };
-        self.places.insert(key.into(), entry.key_span);
+        self.report.found(key, entry.key_span);
         let Datum::Array(items) = &entry.node.datum else {
             let message = format!("expected [[{key}]] tables, found {}", entry.node.describe());
             self.report.value(entry.node.span, key, message);
@@ -45,7 +45,7 @@ impl Reader<'_> {
 
     /// One of several tables; its place is that of its first key.
     pub(super) fn item<'a>(&mut self, path: String, node: &Node, table: &'a Table) -> Section<'a> {
-        self.places.insert(path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
+        self.report.found(path.clone(), table.entries.first().map_or(node.span, |e| e.key_span));
         Section::new(path, Some(table))
     }
 
@@ -129,7 +129,7 @@ impl Reader<'_> {
                 let own = section.take("sizes").filter(|e| e.node.as_table().is_some());
                 if let Some(e) = own {
                     let path = section.path_of("sizes");
-                    self.places.insert(path.clone(), e.node.span);
+                    self.report.found(path.clone(), e.node.span);
                     if let Some(sizes) = self.sizes(&path, e) {
                         p.sizes = sizes;
                     }
@@ -140,7 +140,7 @@ impl Reader<'_> {
                 let rows = section.take("rows").filter(|e| matches!(e.node.datum, Datum::Array(_)));
                 if let Some(e) = rows {
                     let path = section.path_of("rows");
-                    self.places.insert(path.clone(), e.node.span);
+                    self.report.found(path.clone(), e.node.span);
                     p.rows = self.rows(&path, e);
                 }
                 self.keys(&mut section, &mut kind, if rows.is_some() { &["rows"] } else { &[] });

@@ -1,6 +1,6 @@
 //! `[capture]`: its keys.
 
-use crate::settings::hosts::{HostSet, ranges};
+use crate::settings::hosts::{HostSet, ranges, ranges_value};
 use millpond_core::params::{Field, Form, Value, ValueError};
 use millpond_core::{Bytes, FlowId, Time, params};
 
@@ -67,9 +67,7 @@ pub struct FlowSet(pub Vec<(FlowId, FlowId)>);
 impl Field for FlowSet {
     const FORM: Form = Form::List;
     fn to_value(&self) -> Value {
-        let text =
-            |(a, b): &(FlowId, FlowId)| if a == b { a.to_string() } else { format!("{a}..{b}") };
-        Value::List(self.0.iter().map(text).collect())
+        ranges_value(&self.0)
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
         let message = "expected the number of a flow, or numbers and ranges such as [\"0..7\", \

@@ -15,11 +15,7 @@ impl Field for HostSet {
     fn to_value(&self) -> Value {
         match self {
             HostSet::All => Value::Text("all".into()),
-            HostSet::Ranges(list) => Value::List(
-                list.iter()
-                    .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}..{b}") })
-                    .collect(),
-            ),
+            HostSet::Ranges(list) => ranges_value(list),
         }
     }
     fn from_value(value: &Value) -> Result<Self, ValueError> {
@@ -47,6 +43,12 @@ pub(crate) fn ranges(value: &Value, word: &str) -> Option<Vec<(u32, u32)>> {
         Value::List(list) => list.iter().map(|text| range(text)).collect(),
         _ => None,
     }
+}
+
+/// Numbers and ranges as a scenario has them.
+pub(crate) fn ranges_value(list: &[(u32, u32)]) -> Value {
+    let text = |(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}..{b}") };
+    Value::List(list.iter().map(text).collect())
 }
 
 impl HostSet {

@@ -179,7 +179,7 @@ params! {
 params! {
     /// Layers of a model in SimAI's form.
     pub struct SimaiParams {
-        /// SimAI's workload text, relative to the scenario file. It says how many ranks there are.
+        /// SimAI's workload text, relative to the scenario file. It gives the number of ranks.
         pub file: ProgramFile = ProgramFile::default(),
         /// A hash of the file, as results write it: with it, a file that has changed since is an
         /// error.

@@ -20,7 +20,6 @@ use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
     Visit, VisitMut,
 };
-use crate::error::Report;
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
@@ -31,7 +30,7 @@ use crate::settings::program::ProgramParams;
 use crate::settings::topology::TopologyParams;
 use crate::settings::traffic::TrafficSettings;
 use crate::sizes::SizeBins;
-use crate::source::Span;
+use crate::source::{Places, Span};
 use crate::transport::{TransportKind, TransportParams};
 use millpond_core::congestion::Family;
 pub use millpond_core::host::ReceiveCpuParams;
@@ -40,7 +39,7 @@ use millpond_core::registry::Choice;
 use millpond_core::switch::buffer::BufferParams;
 use millpond_core::switch::marking::MarkingParams;
 use millpond_core::{Bytes, Time, choice, params};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 choice! {
     /// When a run may end before its duration.
@@ -236,7 +235,7 @@ pub struct Settings {
     /// The traffic, in order.
     pub traffic: Vec<TrafficSettings>,
     /// Where each key stands: "topology.leaves", "traffic.background.load", "failure.0.link".
-    pub(crate) places: BTreeMap<String, Span>,
+    pub(crate) places: Arc<Places>,
 }
 
 impl Settings {
@@ -326,26 +325,9 @@ impl Settings {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &TransportKind> {
         self.traffic.iter().map(|t| t.transport.as_ref().unwrap_or(&self.transport_kind))
     }
-    /// Where a key stands; where it is not written, where its table does.
-    pub(crate) fn place(&self, path: &str) -> Span {
-        let mut path = path;
-        loop {
-            if let Some(span) = self.places.get(path) {
-                return *span;
-            }
-            match path.rfind('.') {
-                Some(dot) => path = &path[..dot],
-                None => return self.places.get("").copied().unwrap_or_default(),
-            }
-        }
-    }
-    /// Reports the value of a key, where it stands.
-    pub(crate) fn wrong(&self, report: &mut Report, path: &str, message: impl Into<String>) {
-        report.value(self.place(path), path, message);
-    }
     /// Whether the scenario writes a key rather than leaving it to its default.
     pub(crate) fn is_written(&self, path: &str) -> bool {
-        self.places.contains_key(path)
+        self.places.get(path).is_some()
     }
 }
 

@@ -193,7 +193,7 @@ params! {
     }
 }
 params! {
-    /// One flow a host, to a permutation of the hosts.
+    /// One flow a host, to a permutation of the hosts, which may cross the fabric.
     pub struct PermutationParams {
         /// Bytes of each flow.
         pub size: Bytes = Bytes(1_000_000),
@@ -206,15 +206,6 @@ params! {
     pub struct StrideParams {
         /// Host h sends to (h + offset) mod H.
         pub offset: u32 = 1,
-        /// Bytes of each flow.
-        pub size: Bytes = Bytes(1_000_000),
-        /// Host h starts h times this after start.
-        pub stagger: Time = Time::ZERO,
-    }
-}
-params! {
-    /// One flow a host, to a permutation that crosses the fabric.
-    pub struct BijectionParams {
         /// Bytes of each flow.
         pub size: Bytes = Bytes(1_000_000),
         /// Host h starts h times this after start.
@@ -337,7 +328,7 @@ registry! {
     "incast" => Incast { IncastParams; INCAST },
     "permutation" => Permutation { PermutationParams; PERMUTATION },
     "stride" => Stride { StrideParams; STRIDE },
-    "bijection" => Bijection { BijectionParams; BIJECTION },
+    "bijection" => Bijection { PermutationParams; BIJECTION },
     "random" => Random { RandomParams; RANDOM },
     "shuffle" => Shuffle { ShuffleParams; SHUFFLE },
     "rpc" => Rpc { RpcParams; RPC },

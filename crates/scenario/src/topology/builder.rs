@@ -2,6 +2,8 @@
 //! share.
 
 use super::{End, Fault, LinkSite, SwitchSite, Topology};
+use crate::keys::in_table;
+use millpond_core::params::{Params, Value};
 use millpond_core::switch::route::{Attachment, Routes};
 use millpond_core::{Rate, Time};
 use std::collections::BTreeMap;
@@ -15,42 +17,57 @@ const LINKS_MAX: u64 = 8_000_000;
 pub(super) struct Checks(Vec<Fault>);
 
 impl Checks {
-    pub fn require(&mut self, holds: bool, key: &'static str, message: impl FnOnce() -> String) {
+    pub fn require(
+        &mut self,
+        holds: bool,
+        key: impl Into<String>,
+        message: impl FnOnce() -> String,
+    ) {
         if !holds {
-            self.0.push((key, message()));
+            self.0.push((key.into(), message()));
         }
     }
     /// A count of switches or hosts from 1.
-    pub fn at_least_one(&mut self, count: u32, key: &'static str) {
+    pub fn at_least_one(&mut self, count: u32, key: impl Into<String>) {
         self.require(count >= 1, key, || "must be at least 1".into());
     }
     /// A switch's ports must be numbered by 16 bits.
-    pub fn ports(&mut self, ports: u64, key: &'static str) {
+    pub fn ports(&mut self, ports: u64, key: impl Into<String>) {
         self.require(ports <= 65_535, key, || {
             format!("makes a switch of {ports} ports; 65535 is the most")
         });
     }
     /// Switches with hosts are numbered by 16 bits, of which one number is taken.
-    pub fn leaves(&mut self, leaves: u64, key: &'static str) {
+    pub fn leaves(&mut self, leaves: u64, key: impl Into<String>) {
         self.require(leaves <= 65_534, key, || {
             format!("makes {leaves} switches with hosts; 65534 is the most")
         });
     }
     /// The whole must fit a machine.
-    pub fn links(&mut self, links: u64, key: &'static str) {
+    pub fn links(&mut self, links: u64, key: impl Into<String>) {
         self.require(links <= LINKS_MAX, key, || {
             format!("makes {links} links; {LINKS_MAX} is the most")
         });
     }
     /// Time of a packet on a link of this rate must be finite and small.
-    pub fn rate(&mut self, rate: Rate, key: &'static str) {
+    pub fn rate(&mut self, rate: Rate, key: impl Into<String>) {
         self.require(rate.bps() >= 1_000, key, || {
             format!("{rate} is too slow to send a packet; 1Kbps is the least")
         });
     }
     /// Virtual time must be able to hold many of it.
-    pub fn delay(&mut self, delay: Time, key: &'static str) {
+    pub fn delay(&mut self, delay: Time, key: impl Into<String>) {
         self.require(delay <= Time::from_s(1_000), key, || format!("{delay} is more than 1000s"));
+    }
+    /// The rates and delays of a kind's links, as its parameters declare them.
+    pub fn of_links(&mut self, params: &dyn Params) {
+        for (index, key) in params.keys().iter().enumerate() {
+            match params.get(index) {
+                Value::Rate(rate) => self.rate(rate, in_table(key)),
+                Value::Time(delay) => self.delay(delay, in_table(key)),
+                _ => {}
+            }
+        }
     }
     pub fn done(self) -> Result<(), Vec<Fault>> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0) }
@@ -92,7 +109,7 @@ impl Builder {
     }
 
     /// Connects a further NIC of a host to a leaf. They come in the order of hosts and numbers.
-    pub fn nic(&mut self, host: u32, (leaf, port): (u32, u32), rate: Rate, delay: Time) {
+    pub fn nic(&mut self, host: u32, leaf: u32, port: u32, rate: Rate, delay: Time) {
         let address = self.attached.len() as u32;
         let number = match self.further.last() {
             Some((last, number)) if *last == host => number + 1,

@@ -21,8 +21,8 @@ pub(super) fn build(p: &DualTorParams) -> Result<Topology, Vec<Fault>> {
         net.host(host / hosts * 2, host % hosts, p.host_link_rate, p.host_link_delay);
     }
     for host in 0..p.pairs * hosts {
-        let at = (host / hosts * 2 + 1, host % hosts);
-        net.nic(host, at, p.host_link_rate, p.host_link_delay);
+        let tor = host / hosts * 2 + 1;
+        net.nic(host, tor, host % hosts, p.host_link_rate, p.host_link_delay);
     }
     for tor in 0..tors {
         let plane = tor % planes;
@@ -62,10 +62,7 @@ fn check(p: &DualTorParams) -> Result<(), Vec<Fault>> {
     checks.ports(u64::from(p.hosts_per_pair) + u64::from(p.spines), "hosts-per-pair");
     let links = u64::from(p.hosts_per_pair) + u64::from(p.spines);
     checks.links(u64::from(p.pairs) * 2 * links, "pairs");
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.rate(p.fabric_link_rate, "fabric-link.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
-    checks.delay(p.fabric_link_delay, "fabric-link.delay");
+    checks.of_links(p);
     checks.done()
 }
 

@@ -10,10 +10,7 @@ pub(super) fn build(p: &DumbbellParams) -> Result<Topology, Vec<Fault>> {
     let mut checks = Checks::default();
     checks.at_least_one(n, "hosts-per-side");
     checks.ports(n as u64 + 1, "hosts-per-side");
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.rate(p.bottleneck_rate, "bottleneck.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
-    checks.delay(p.bottleneck_delay, "bottleneck.delay");
+    checks.of_links(p);
     checks.done()?;
     let mut net = Builder::default();
     for side in 0..2 {

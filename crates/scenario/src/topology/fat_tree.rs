@@ -76,13 +76,10 @@ fn check(p: &FatTreeParams) -> Result<(), Vec<Fault>> {
         format!("{} is not an even number from 2", p.k)
     });
     checks.require(p.k <= 256, "k", || format!("{} is beyond the largest fat tree, 256", p.k));
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.rate(p.fabric_link_rate, "fabric-link.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
-    checks.delay(p.fabric_link_delay, "fabric-link.delay");
     if p.k <= 256 {
         checks.links(p.k as u64 * p.k as u64 * p.k as u64 / 4 * 3, "k");
     }
+    checks.of_links(p);
     checks.done()
 }
 

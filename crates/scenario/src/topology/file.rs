@@ -80,7 +80,7 @@ fn joined(list: &EdgeList) -> (Cow<'_, EdgeList>, Vec<usize>) {
 
 pub(super) fn build(p: &FileParams) -> Result<Topology, Vec<Fault>> {
     let key = if p.path.is_some() { "path" } else { "graph" };
-    let fault = |message: String| vec![(key, message)];
+    let fault = |message: String| vec![(key.to_string(), message)];
     let Some(list) = &p.graph.0 else {
         return Err(fault("a topology from a file needs its path".into()));
     };
@@ -239,12 +239,7 @@ impl<'a> Graphed<'a> {
             let is_first = self.host_links[*host as usize] == *link;
             (!is_first, *host, self.places[*link])
         });
-        if let Some(s) = used.iter().position(|ports| *ports > 65_535) {
-            return Err(format!(
-                "{} has {} ports; 65535 is the most",
-                self.list.switches[s].name, used[s]
-            ));
-        }
+        self.check_ports(&used)?;
         let mut net = Builder::default();
         for &s in &order {
             let pod = self.has_hosts[s].then_some(rank[s]);
@@ -258,7 +253,7 @@ impl<'a> Graphed<'a> {
             if self.host_links[host as usize] == link {
                 net.host(rank[switch], port, entry.rate, entry.delay);
             } else {
-                net.nic(host, (rank[switch], port), entry.rate, entry.delay);
+                net.nic(host, rank[switch], port, entry.rate, entry.delay);
             }
             net.name(entry.name.as_deref());
         }
@@ -277,6 +272,11 @@ impl<'a> Graphed<'a> {
         Ok(net.finish(|attachment| {
             order.iter().map(|s| routes(*s, &rank, &towards[*s], &far, attachment)).collect()
         }))
+    }
+
+    fn check_ports(&self, used: &[u32]) -> Result<(), String> {
+        let Some(s) = used.iter().position(|ports| *ports > 65_535) else { return Ok(()) };
+        Err(format!("{} has {} ports; 65535 is the most", self.list.switches[s].name, used[s]))
     }
 
     /// A packet that meets as many switches as its TTL ends at the last of them.

@@ -47,10 +47,7 @@ fn check(p: &LeafSpineParams) -> Result<(), Vec<Fault>> {
     checks.leaves(p.leaves as u64, "leaves");
     checks.ports(p.hosts_per_leaf as u64 + p.spines as u64, "hosts-per-leaf");
     checks.links(p.leaves as u64 * (p.hosts_per_leaf as u64 + p.spines as u64), "leaves");
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.rate(p.fabric_link_rate, "fabric-link.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
-    checks.delay(p.fabric_link_delay, "fabric-link.delay");
+    checks.of_links(p);
     checks.done()
 }
 
@@ -89,7 +86,7 @@ mod tests {
             LeafSpineParams { leaves: 0, spines: 0, hosts_per_leaf: 70_000, ..Default::default() };
         let faults = build(&bad).unwrap_err();
         assert_eq!(
-            faults.iter().map(|f| f.0).collect::<Vec<_>>(),
+            faults.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(),
             ["leaves", "spines", "hosts-per-leaf"]
         );
     }

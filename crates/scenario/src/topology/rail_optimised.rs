@@ -33,8 +33,8 @@ pub(super) fn build(p: &RailOptimisedParams) -> Result<Topology, Vec<Fault>> {
             net.host(leaf, port, rate, delay);
         }
         for host in 0..servers * rails {
-            let at = (leaves + host / rails, host % rails);
-            net.nic(host, at, p.inner_link_rate, p.inner_link_delay);
+            let inner = leaves + host / rails;
+            net.nic(host, inner, host % rails, p.inner_link_rate, p.inner_link_delay);
         }
     } else {
         for server in 0..servers {
@@ -42,7 +42,9 @@ pub(super) fn build(p: &RailOptimisedParams) -> Result<Topology, Vec<Fault>> {
             net.host(leaf, port, rate, delay);
         }
         for server in 0..servers {
-            (1..rails).for_each(|rail| net.nic(server, place(server, rail), rate, delay));
+            for (leaf, port) in (1..rails).map(|rail| place(server, rail)) {
+                net.nic(server, leaf, port, rate, delay);
+            }
         }
     }
     for leaf in 0..leaves {
@@ -87,12 +89,7 @@ fn check(p: &RailOptimisedParams) -> Result<(), Vec<Fault>> {
     checks.ports(rails, "rails");
     let doubled = if p.inner_switch { 2 } else { 1 };
     checks.links(leaves.saturating_mul(servers * doubled + spines), "segments");
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.rate(p.fabric_link_rate, "fabric-link.rate");
-    checks.rate(p.inner_link_rate, "inner-link.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
-    checks.delay(p.fabric_link_delay, "fabric-link.delay");
-    checks.delay(p.inner_link_delay, "inner-link.delay");
+    checks.of_links(p);
     checks.done()
 }
 

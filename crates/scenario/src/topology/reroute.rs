@@ -8,7 +8,7 @@
 //! what was out of use before.
 
 use super::{End, Topology};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where routes differ from the topology's own: by switch, in the order of the leaves, a leaf and
 /// the ports towards it; none means that it cannot be reached.
@@ -65,46 +65,21 @@ impl Topology {
         }
     }
 
-    /// The switch across a link, unless a host is there or the link is out of use.
-    fn across(&self, link: u32, from: u32, down: &BTreeSet<u32>) -> Option<u32> {
-        let site = &self.links[link as usize];
-        match (site.a, site.b) {
-            (End::Switch { switch: a, .. }, End::Switch { switch: b, .. })
-                if !down.contains(&link) =>
-            {
-                Some(if a == from { b } else { a })
-            }
-            _ => None,
-        }
-    }
-
-    /// By switch: how many hops it is from a leaf.
+    /// By switch: how many links lead from it to the leaf at least.
     fn hops_to(&self, leaf: u32, down: &BTreeSet<u32>) -> Vec<u32> {
-        let mut hops = vec![FAR; self.switches.len()];
-        hops[leaf as usize] = 0;
-        let mut queue = VecDeque::from([leaf]);
-        while let Some(at) = queue.pop_front() {
-            for link in &self.wiring[at as usize] {
-                if let Some(next) = self.across(*link, at, down)
-                    && hops[next as usize] == FAR
-                {
-                    hops[next as usize] = hops[at as usize] + 1;
-                    queue.push_back(next);
-                }
-            }
-        }
-        hops
+        let steps = self.flood(leaf, |link, _| !down.contains(&link));
+        steps.into_iter().map(|step| step.map_or(FAR, |step| step.count)).collect()
     }
 
-    /// The ports of a switch that lead one hop nearer.
+    /// The ports of a switch that lead nearer to the leaf of these hops.
     fn nearer(&self, switch: u32, down: &BTreeSet<u32>, hops: &[u32]) -> Vec<u16> {
         let here = hops[switch as usize];
         let is_nearer = |link: u32| {
-            self.across(link, switch, down).is_some_and(|next| hops[next as usize] < here)
+            let next = self.across(link, switch).filter(|_| !down.contains(&link));
+            next.is_some_and(|next| hops[next as usize] < here)
         };
-        let ports =
-            self.wiring[switch as usize].iter().enumerate().filter(|(_, link)| is_nearer(**link));
-        ports.map(|(port, _)| port as u16).collect()
+        let ports = (0..).zip(&self.wiring[switch as usize]);
+        ports.filter(|(_, link)| is_nearer(**link)).map(|(port, _)| port).collect()
     }
 }
 

@@ -10,8 +10,7 @@ pub(super) fn build(p: &SingleSwitchParams) -> Result<Topology, Vec<Fault>> {
     checks
         .require(p.hosts >= 2, "hosts", || format!("{} is too few to talk to each other", p.hosts));
     checks.ports(p.hosts as u64, "hosts");
-    checks.rate(p.host_link_rate, "host-link.rate");
-    checks.delay(p.host_link_delay, "host-link.delay");
+    checks.of_links(p);
     checks.done()?;
     let mut net = Builder::default();
     net.switch("switch0".into(), 0, Some(0), p.hosts);

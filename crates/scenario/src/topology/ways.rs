@@ -131,15 +131,19 @@ impl Cut {
 impl Topology {
     /// The links between switches at a switch, each with the switch across it.
     fn neighbours(&self, at: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.wiring[at as usize].iter().filter_map(move |link| {
-            let site = &self.links[*link as usize];
-            match (site.a, site.b) {
-                (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) => {
-                    Some((*link, if a == at { b } else { a }))
-                }
-                _ => None,
+        self.wiring[at as usize]
+            .iter()
+            .filter_map(move |link| Some((*link, self.across(*link, at)?)))
+    }
+
+    /// The switch at the other end of a link from a switch.
+    pub(super) fn across(&self, link: u32, from: u32) -> Option<u32> {
+        match (self.links[link as usize].a, self.links[link as usize].b) {
+            (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) => {
+                Some(if a == from { b } else { a })
             }
-        })
+            _ => None,
+        }
     }
 
     /// How long a packet takes at least from `from` to each switch, and over which link it comes
@@ -181,14 +185,9 @@ impl Topology {
         let (_, by) = self.soonest(from, Some(to), size);
         let (mut way, mut at) = (Vec::new(), to);
         while at != from && by[at as usize] != u32::MAX {
-            let link = by[at as usize];
-            way.push(link);
-            let site = &self.links[link as usize];
-            at = match (site.a, site.b) {
-                (End::Switch { switch: a, .. }, End::Switch { switch: b, .. }) if b == at => a,
-                (_, End::Switch { switch: b, .. }) => b,
-                _ => break,
-            };
+            way.push(by[at as usize]);
+            let Some(before) = self.across(by[at as usize], at) else { break };
+            at = before;
         }
         way.reverse();
         way

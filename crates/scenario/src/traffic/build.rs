@@ -113,7 +113,7 @@ pub(crate) fn build(
     let total = b.open_ids.map(|open| open.saturating_add(b.next_id));
     if b.next_id.max(total.unwrap_or(0)) as f64 + b.drawn_ids >= IDS_MAX {
         let message = "the traffic has more flows than 32 bits can number";
-        b.report.impossible(settings.place("traffic"), message);
+        b.report.impossible("traffic", message);
     }
     TrafficPlan {
         classes: b.classes,
@@ -147,7 +147,7 @@ fn transports(settings: &Settings, report: &mut Report) -> (Vec<u8>, Vec<Transpo
     };
     let numbers: Vec<usize> = settings.traffic.iter().map(|t| number(&t.transport)).collect();
     if others.len() > 255 {
-        report.impossible(settings.place("traffic"), "more than 255 different transports");
+        report.impossible("traffic", "more than 255 different transports");
     }
     (numbers.into_iter().map(|n| n as u8).collect(), others)
 }
@@ -295,7 +295,7 @@ impl Builder<'_> {
 
     fn wrong(&mut self, key: &str, message: impl Into<String>) {
         let path = format!("traffic.{}.{key}", self.name);
-        self.report.value(self.settings.place(&path), &path, message);
+        self.report.wrong(&path, message);
     }
 
     /// The same, in place of what the traffic would become.
@@ -325,7 +325,7 @@ impl Builder<'_> {
                 "traffic {:?} has a think time and no request: nobody is asked, and nobody thinks",
                 self.name
             );
-            self.report.warnings.push(text);
+            self.report.warn(text);
         }
         for (key, time) in [("think-time", thinking.mean), ("think-deviation", thinking.deviation)]
         {
@@ -382,7 +382,7 @@ impl Builder<'_> {
         // Of what waits the run reports what never started.
         if before_stop < table.rows.len() && table.waits.is_none() {
             let late = table.rows.len() - before_stop;
-            self.report.warnings.push(format!(
+            self.report.warn(format!(
                 "traffic {:?}: {late} flows would start after its stop and are left out",
                 self.name
             ));

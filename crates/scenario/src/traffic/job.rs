@@ -83,7 +83,7 @@ impl JobPlan {
 
     /// The id of the connection that carries a message of a rank to another; `sent`: how many the
     /// rank has sent before.
-    pub fn flow(&self, (from, to): (u32, u32), channel: u32, sent: u32) -> FlowId {
+    pub fn flow(&self, from: u32, to: u32, channel: u32, sent: u32) -> FlowId {
         let place = match self.connections {
             Connections::Lasting => to,
             Connections::PerMessage => sent % self.width,

@@ -3,7 +3,7 @@
 //! Invariant: each flow that started makes exactly one record.
 
 use super::*;
-use millpond_scenario::Ends;
+use millpond_scenario::{Ends, Exchange};
 
 impl Hosts {
     /// The receiver has all bytes of a flow or of a message.
@@ -232,7 +232,8 @@ fn ideal(shared: &Shared, o: &Opening) -> Time {
         Role::Response => {
             let thinks = shared.thinks(class, o.flow);
             let client = ends(dst, src);
-            (client, ideal.exchange(plan, client, (o.request, o.bytes), thinks))
+            let sizes = Exchange { request: o.request, response: o.bytes };
+            (client, ideal.exchange(plan, client, sizes, thinks))
         }
         _ => (ends(src, dst), ideal.flow(plan, ends(src, dst), o.bytes)),
     };
@@ -280,7 +281,8 @@ fn call_record(shared: &Shared, it: &Receiving, finish: Option<Time>) -> FlowRec
         let opens = it.asked == o.start && plan.opens_by_handshake(o.class);
         let ends = Ends { class: o.class, src: client, dst: server };
         let handshake = if opens { ideal.handshake(plan, ends) } else { Time::ZERO };
-        handshake.saturating_add(ideal.call(plan, ends, (o.request, o.bytes)))
+        let sizes = Exchange { request: o.request, response: o.bytes };
+        handshake.saturating_add(ideal.call(plan, ends, sizes))
     });
     FlowRecord {
         flow: o.flow,

@@ -47,7 +47,7 @@ impl Leg<'_> {
 
     /// The connection of this number on it.
     fn flow(&self, opened: u32) -> FlowId {
-        self.job.flow((self.from, self.to), self.channel, opened)
+        self.job.flow(self.from, self.to, self.channel, opened)
     }
 
     fn opening(&self, start: Time, flow: FlowId) -> Opening {

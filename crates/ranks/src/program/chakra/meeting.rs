@@ -73,7 +73,7 @@ fn in_order<'a>(program: &RankProgram, own: &'a [(u32, Joined)]) -> Vec<(u32, &'
     if own.is_empty() {
         return Vec::new();
     }
-    let mut left: Vec<u32> = program.operations.iter().map(|it| it.waits).collect();
+    let mut left: Vec<u32> = program.operations.iter().map(|operation| operation.waits).collect();
     let free = (0..left.len() as u32).filter(|at| left[*at as usize] == 0);
     let mut free: BinaryHeap<Reverse<u32>> = free.map(Reverse).collect();
     let mut order = Vec::with_capacity(own.len());

@@ -11,7 +11,7 @@ use crate::settings::job::{
 };
 use millpond_core::params::{Field, Value};
 use millpond_core::random::{hash_name, mix64};
-use millpond_core::{Bytes, HostId, Time};
+use millpond_core::{Bytes, HostId};
 use millpond_ranks::collective::{Algorithm, Collective, Matrix, Operation, algorithms};
 use millpond_ranks::program::{Costs, Program};
 use millpond_ranks::{Job, Pace, Work};
@@ -32,6 +32,19 @@ fn word(field: &impl Field) -> String {
     }
 }
 
+/// The places of a job's ranks, and their connections.
+struct Seats {
+    placement: Placement,
+    first: u32,
+    connections: Connections,
+}
+
+impl Seats {
+    fn of(placement: Placement, first: u32, connections: Connections) -> Seats {
+        Seats { placement, first, connections }
+    }
+}
+
 impl Builder<'_> {
     pub(super) fn collective(&mut self, p: &CollectiveParams) -> Option<SourceKind> {
         let hosts = self.placed(p.placement, p.ranks, p.first, false)?;
@@ -48,41 +61,34 @@ impl Builder<'_> {
         };
         let channels = collective.channels;
         let job = Job { collective, rounds: p.repeat, pace };
-        self.job(Work::Collective(job), hosts, (p.connections, channels))
+        self.job(Work::Collective(job), hosts, p.connections, channels)
     }
 
     pub(super) fn goal(&mut self, p: &GoalParams) -> Option<SourceKind> {
-        let (message, byte, eager) = (p.message_cost, p.byte_cost, Some(p.eager.get()));
-        let costs = Costs { message, byte, gap: Time::ZERO, gap_byte: Time::ZERO, eager };
-        self.program(&p.file, costs, (p.placement, p.first, p.connections))
+        let eager = Some(p.eager.get());
+        let costs = Costs { message: p.message_cost, byte: p.byte_cost, eager, ..Costs::default() };
+        self.program(&p.file, costs, Seats::of(p.placement, p.first, p.connections))
     }
 
     pub(super) fn simai(&mut self, p: &SimaiParams) -> Option<SourceKind> {
         // Collectives alone send, and they wait for nobody's receive.
-        let zero = Time::ZERO;
-        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager: None };
-        self.program(&p.file, costs, (p.placement, p.first, p.connections))
+        self.program(&p.file, Costs::default(), Seats::of(p.placement, p.first, p.connections))
     }
 
     pub(super) fn chakra(&mut self, p: &ChakraParams) -> Option<SourceKind> {
         // A trace has the ranks' costs of messages, as computations.
-        let (zero, eager) = (Time::ZERO, p.eager.map(Bytes::get));
-        let costs = Costs { message: zero, byte: zero, gap: zero, gap_byte: zero, eager };
-        self.program(&p.file, costs, (p.placement, p.first, p.connections))
+        let costs = Costs { eager: p.eager.map(Bytes::get), ..Costs::default() };
+        self.program(&p.file, costs, Seats::of(p.placement, p.first, p.connections))
     }
 
-    fn program(
-        &mut self,
-        file: &ProgramFile,
-        costs: Costs,
-        (placement, first, connections): (Placement, u32, Connections),
-    ) -> Option<SourceKind> {
+    /// A job of programs of ranks.
+    fn program(&mut self, file: &ProgramFile, costs: Costs, seats: Seats) -> Option<SourceKind> {
         // Without programs the file could not be read, which is already reported.
         let program = file.program.clone()?;
         let ranks = Some(program.ranks.len() as u32);
-        let hosts = self.placed(placement, ranks, first, true)?;
+        let hosts = self.placed(seats.placement, ranks, seats.first, true)?;
         let channels = self.channels(&file.path, &program, &hosts);
-        self.job(Work::Program { program, costs }, hosts, (connections, channels))
+        self.job(Work::Program { program, costs }, hosts, seats.connections, channels)
     }
 
     /// A channel for each NIC that a program's sends name, which the ranks' hosts must have.
@@ -109,7 +115,8 @@ impl Builder<'_> {
         &mut self,
         work: Work,
         hosts: Vec<HostId>,
-        (connections, channels): (Connections, u32),
+        connections: Connections,
+        channels: u32,
     ) -> Option<SourceKind> {
         let ranks = hosts.len() as u32;
         let width = Ids::width(connections, ranks, channels);
@@ -200,7 +207,7 @@ impl Builder<'_> {
         }
         let matrix = match p.matrix.as_slice() {
             [] => None,
-            rows => Some(self.matrix(rows, ranks, (p.op, algorithm))?),
+            rows => Some(self.matrix(rows, ranks, p.op, algorithm)?),
         };
         if let Some(chunk) = p.chunk.filter(|chunk| p.size.get() / chunk.get() > CHUNKS_MAX) {
             let text = format!("{chunk} makes more than {CHUNKS_MAX} chunks of {}", p.size);
@@ -236,7 +243,8 @@ impl Builder<'_> {
         &mut self,
         rows: &[String],
         ranks: u32,
-        (operation, algorithm): (Operation, Algorithm),
+        operation: Operation,
+        algorithm: Algorithm,
     ) -> Option<Matrix> {
         let read = || {
             if operation != Operation::AllToAll

@@ -57,7 +57,7 @@ impl Builder<'_> {
                 "traffic {:?} offers a load of {}: more than {base} can carry",
                 self.name, p.load
             );
-            self.report.warnings.push(text);
+            self.report.warn(text);
         }
         let rate = p.load * capacity as f64 / (8.0 * sizes.mean().max(1.0));
         let ids = if p.request.is_some() { 2 } else { 1 };

@@ -17,14 +17,14 @@ pub enum Fate {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Outcome {
     /// `config.txt:12`.
     pub place: String,
     pub text: String,
     pub fate: Fate,
 }
 
-impl Told {
+impl Outcome {
     /// Whether the scenario lacks something that the input has.
     pub fn is_missing(&self) -> bool {
         matches!(self.fate, Fate::Missing(_) | Fate::Unknown(_) | Fate::LeftOut(_))
