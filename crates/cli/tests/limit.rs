@@ -23,6 +23,7 @@ impl Scratch {
     }
     /// Runs `millpond limit …` with an empty folder in the place of the bpf file system.
     fn limit(&self, args: &[&str]) -> Output {
+        let _held = crate::removes_cgroups();
         let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
         command.arg("limit").args(args).arg("--bpffs").arg(&self.0).output().unwrap()
     }

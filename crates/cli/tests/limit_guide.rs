@@ -9,6 +9,7 @@ use millpond_worlds::{World, needs};
 use std::fs;
 use std::path::Path;
 use std::process::Output;
+use std::sync::PoisonError;
 
 /// The shell's lines of a section of the guide.
 fn quick_start() -> String {
@@ -55,6 +56,7 @@ fn run(lines: &str, mounts: &str, root: &str) -> Result<Output, String> {
         outer.display(),
         bin.display()
     );
+    let _alone = crate::CGROUPS.write().unwrap_or_else(PoisonError::into_inner);
     let output = world.command("sh").args(["-c", &script]).output();
     output.map_err(|e| format!("sh: {e}"))
 }
