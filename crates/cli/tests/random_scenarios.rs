@@ -548,11 +548,16 @@ fn run(dir: &Dir, drawn: &Drawn, out: &Path, how: &[&str]) -> Result<(), String>
     }
 }
 
-/// Whether some flows may need longer than [`LONG`]: a link loses packets at random, or a switch
-/// has memory for less than a packet.
+/// Whether some flows may need longer than [`LONG`]: a link loses packets at random, a switch has
+/// memory for less than a packet, or a packet carries a few bytes.
 fn is_starved(drawn: &Drawn) -> bool {
     let is_small = |(key, value): &(String, String)| {
-        key == "switch.buffer.size" && value.parse().is_ok_and(|bytes: u64| bytes < 2_000)
+        let least = match key.as_str() {
+            "switch.buffer.size" => 2_000,
+            "host.mss" => 64,
+            _ => return false,
+        };
+        value.parse().is_ok_and(|bytes: u64| bytes < least)
     };
     drawn.text.contains("\nloss = ") || drawn.set.iter().any(is_small)
 }
