@@ -288,9 +288,9 @@ fn a_gate_fails_open() {
     assert!(ip(&[&["-n", place.network(0)][..], &NEIGHBOUR].concat()));
     let _app = attach(&place, &socket);
     let show = || show(&place);
-    // Nobody reads, so they wait.
-    let (_, full) = send(&place, 6_000);
-    assert!(full > 0 && soon(|| show().ports[0].slowed), "{full} times no room");
+    // Nobody reads, so they wait; a switch that gets no core closes its gate later.
+    assert!(soon(|| send(&place, 6_000).1 > 0), "there is room for all");
+    assert!(soon(|| show().ports[0].slowed));
     place.kill("switch");
     // The other end hears the interface nevertheless, and so does the next switch.
     let network = place.network(1);
