@@ -50,7 +50,8 @@ count() {
     shift
     if ! valgrind --tool=callgrind --callgrind-out-file=/dev/null "$millpond" run "$file" \
         --set "traffic.stride.size=$((packets * 1460))B" "$@" \
-        --threads 1 --json --quiet --out "$out/run-$packets" --force >"$out/$packets.json" 2>"$out/$packets.log"; then
+        --threads 1 --json --quiet --out "$out/run-$packets" --force \
+        >"$out/$packets.json" 2>"$out/$packets.log"; then
         grep -v '^==' "$out/$packets.log" | tail -n 5 >&2 || true
         echo "the run with $packets packets a flow failed; see $out/$packets.log" >&2
         return 1

@@ -133,10 +133,10 @@ impl Claim {
             Ok((measured, how)) => {
                 judged.judge(measured);
                 notes.push(how);
+                notes.extend(self.origin());
             }
             Err(why) => notes.push(why),
         }
-        notes.extend(self.origin());
         notes.push(note.to_string());
         notes.retain(|note| !note.is_empty());
         judged.note = notes.join("; ");

@@ -158,10 +158,9 @@ fn not_evaluated(page: &mut String, paper: &Paper, claims: &[&Claim]) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims {
         let name = short(paper, claim);
-        let why = claim.note.split("; the paper's number").next().unwrap_or_default();
-        match reasons.iter_mut().find(|(note, _)| *note == why) {
+        match reasons.iter_mut().find(|(note, _)| *note == claim.note) {
             Some((_, names)) => names.push(name),
-            None => reasons.push((why, vec![name])),
+            None => reasons.push((&claim.note, vec![name])),
         }
     }
     if !reasons.is_empty() {

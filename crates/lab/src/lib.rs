@@ -32,9 +32,9 @@
 //! | `watching` | captures of a lab that is up, for another process |
 //! | `lab` | all of it for one plan |
 //!
-//! A packet's way is timed by the fabric's own clock: a link is busy as long as its rate asks, and
-//! a packet that leaves late in wall-clock time is scheduled as if it had not. The lab measures
-//! that lateness; whoever runs it decides what would change a result.
+//! A packet's way is timed by the fabric's own clock: a link is busy for as long as a frame takes
+//! at its rate, and a packet that leaves late in wall-clock time is scheduled as if it had not. The
+//! lab measures that lateness; whoever runs it decides what would change a result.
 //!
 //! Invariant: every packet that a host's kernel sends is delivered, dropped for a counted reason,
 //! or held by the fabric when the lab ends.

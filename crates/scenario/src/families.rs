@@ -18,18 +18,18 @@ use std::collections::BTreeMap;
 type Refusal = (&'static str, &'static str);
 
 const STREAM: &str = "it goes by the offsets of one TCP, and each subflow has its own";
-static SUBFLOWS: &[Refusal] = &[
+const SUBFLOWS: &[Refusal] = &[
     ("transport.importance", STREAM),
     ("transport.rank", STREAM),
     ("transport.ordering", STREAM),
     ("edge.load-balancing", "each subflow has a path of its own, and its packets must stay on it"),
 ];
-static QUEUE_PAIRS: &[Refusal] =
+const QUEUE_PAIRS: &[Refusal] =
     &[("host.receive-offload", "a NIC receives for its queue pairs, and merges nothing")];
 const ORDER: &str = "a message is taken in any order";
 const OFFSETS: &str = "it goes by the offsets of one byte stream, and there are messages alone";
 const MERGES: &str = "it merges bytes of a stream";
-static MESSAGES: &[Refusal] = &[
+const MESSAGES: &[Refusal] = &[
     ("transport.importance", OFFSETS),
     ("transport.rank", OFFSETS),
     ("transport.ordering", ORDER),
@@ -41,7 +41,7 @@ static MESSAGES: &[Refusal] = &[
     ("host.receive-offload", MERGES),
 ];
 /// Of Ultra Ethernet: as of messages, and no virtual switch reads its answers.
-static PACKETS: &[Refusal] = &[
+const PACKETS: &[Refusal] = &[
     ("transport.importance", OFFSETS),
     ("transport.rank", OFFSETS),
     ("transport.ordering", ORDER),
@@ -75,8 +75,7 @@ pub(crate) fn check(s: &Settings, report: &mut Report) {
     let mut chosen = Chosen(BTreeMap::new());
     s.each_choice(&mut chosen);
     for table in [SUBFLOWS, QUEUE_PAIRS, MESSAGES, PACKETS] {
-        // Statics have one address each, which constants have not.
-        let has = |kind: &&TransportKind| std::ptr::eq(refusals(&kind.demands().family), table);
+        let has = |kind: &&TransportKind| refusals(&kind.demands().family) == table;
         let first = s.kinds().find(has);
         first.into_iter().for_each(|kind| refuse(s, kind.kind(), table, &chosen, report));
     }

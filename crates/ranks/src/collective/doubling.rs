@@ -25,9 +25,9 @@ fn has_extra(collective: &Collective, rank: u32) -> bool {
     rank + core(collective).0 < collective.ranks
 }
 
-/// Messages that a step waits for.
 pub(super) const DOUBLING: Schedule = Schedule { awaits, sends };
 
+/// Messages that a step waits for.
 fn awaits(collective: &Collective, Slot { rank, step, .. }: Slot) -> Option<u32> {
     if rank >= core(collective).0 {
         return (step < 2).then_some(step);

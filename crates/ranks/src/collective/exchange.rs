@@ -18,9 +18,9 @@ fn rounds(collective: &Collective) -> u32 {
     }
 }
 
-/// Messages that a step waits for.
 pub(super) const EXCHANGE: Schedule = Schedule { awaits, sends };
 
+/// Messages that a step waits for.
 fn awaits(collective: &Collective, Slot { rank, step, .. }: Slot) -> Option<u32> {
     if step == 0 || step > rounds(collective) {
         return (step == 0).then_some(0);

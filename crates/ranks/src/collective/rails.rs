@@ -15,9 +15,9 @@ fn phases(collective: &Collective) -> [u32; 3] {
     [group - 1, 2 * (groups - 1), group - 1]
 }
 
-/// Messages that a step waits for.
 pub(super) const RAILS: Schedule = Schedule { awaits, sends };
 
+/// Messages that a step waits for.
 fn awaits(collective: &Collective, Slot { step, .. }: Slot) -> Option<u32> {
     (step <= phases(collective).iter().sum()).then_some(u32::from(step > 0))
 }

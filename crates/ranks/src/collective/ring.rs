@@ -20,9 +20,9 @@ fn turns(collective: &Collective) -> u32 {
     most.map_or(1, |most| collective.bytes.div_ceil(most).max(1) as u32)
 }
 
-/// Messages that a step waits for.
 pub(super) const RING: Schedule = Schedule { awaits, sends };
 
+/// Messages that a step waits for.
 fn awaits(collective: &Collective, Slot { step, .. }: Slot) -> Option<u32> {
     (step <= turns(collective) * turn(collective)).then_some(u32::from(step > 0))
 }

@@ -52,10 +52,10 @@ Examples: millpond switch connect web db
     Show {
         #[command(flatten)]
         show: ShowArgs,
-        /// Which hardware addresses are behind which port or peer
+        /// Show hardware addresses, each with the port or the peer that it is behind
         #[arg(long, conflicts_with_all = ["flows", "watch", "interval"])]
         addresses: bool,
-        /// Which TCP flows go to peers, and by which path: the 1,000 that sent last
+        /// Show the TCP flows that go to peers, each with its path: the 1,000 that sent last
         #[arg(long, conflicts_with_all = ["watch", "interval"])]
         flows: bool,
     },
@@ -82,7 +82,7 @@ Examples: millpond switch serve --config switch.toml --metrics 127.0.0.1:9185
         /// Where Prometheus asks, at /metrics
         #[arg(long, value_name = "ADDRESS")]
         metrics: Option<std::net::SocketAddr>,
-        /// Which events are written to standard error: off, error, warn, info or debug
+        /// The least event that standard error gets: off, error, warn, info or debug
         #[arg(long, value_name = "LEVEL", default_value = "info")]
         log: log::LevelFilter,
     },
