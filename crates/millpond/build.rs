@@ -5,7 +5,7 @@
 //! sources that no commit had is built anew when HEAD moves, since it may be a commit's then.
 //!
 //! Invariant: two builds of different sources in a repository have different revisions, since
-//! `compare` takes finished runs of its own revision.
+//! `compare` takes finished runs of changed sources only if they are its own.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -15,8 +15,6 @@ use std::process::Command;
 const SOURCES: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "papers"];
 /// Behind the commit where the sources differ from it; a hash of the sources follows.
 const DIRTY: &str = "-dirty-";
-/// A crate that it is not built from.
-const APART: &str = "rpc";
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -82,9 +80,7 @@ fn sources(root: &Path) -> Vec<PathBuf> {
         let path = root.join(name);
         match std::fs::read_dir(&path) {
             Ok(entries) if name == "crates" => {
-                let crates = entries
-                    .filter_map(|entry| Some(entry.ok()?.path()))
-                    .filter(|dir| !dir.ends_with(APART));
+                let crates = entries.filter_map(|entry| Some(entry.ok()?.path()));
                 let parts = |dir: PathBuf| {
                     ["src", "bpf", "build.rs", "Cargo.toml"].map(|part| dir.join(part))
                 };

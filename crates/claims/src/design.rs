@@ -89,7 +89,7 @@ pub fn design(scenario: &Scenario, request: &Request) -> Result<Design, Error> {
                     plan.warnings.iter().filter(|w| !warnings.contains(w)).cloned().collect();
                 warnings.extend(new);
                 hops.push(if request.estimate { packet_hops(&plan) } else { None });
-                points.push((values, Ok(plan.resolved.clone())));
+                points.push((values, Ok(plan.identity())));
                 first.get_or_insert_with(|| (plan, recipe.clone()));
             }
             Err(errors) if request.skip_invalid => {

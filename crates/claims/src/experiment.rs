@@ -9,7 +9,7 @@ use crate::error::{Error, hinted};
 use crate::found::{Arm, Found, Run};
 use crate::statistic::Statistic;
 use millpond_results::{
-    Axis, Keep, LinkFailure, Manifest, Sweep, World, acknowledged_times, query_times,
+    Axis, Keep, LinkFailure, Manifest, Point, Sweep, World, acknowledged_times, query_times,
 };
 use millpond_scenario::Scenario;
 use serde::Deserialize;
@@ -218,26 +218,39 @@ impl Experiment {
 }
 
 impl Prepared<'_> {
+    /// The plan's schemes, loads and seeds, without any run.
+    pub fn planned(&self) -> Found {
+        let arm = |point: &Point| {
+            let planned = point.runs.iter().map(|run| run.seed).collect();
+            Arm { planned, ..self.arm(point) }
+        };
+        let arms = self.design.sweep.points.iter().map(arm).collect();
+        Found { name: self.of.name.clone(), left_out: None, arms }
+    }
+
+    /// The scheme and the load of a point.
+    fn arm(&self, point: &Point) -> Arm {
+        let value = |key: &str| point.values.get(key).map(String::as_str);
+        let of_load = self.of.load_key.as_deref().and_then(value);
+        let load = self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == value));
+        let variant = value(VARIANT).unwrap_or_default().to_string();
+        Arm { variant, load: load.map_or(0.0, |(load, _)| *load), ..Arm::default() }
+    }
+
     /// Returns the complete runs of these points in a sweep's folder, whatever their seeds. A
-    /// folder without a readable sweep of this version has none.
+    /// folder without a readable sweep of these results has none.
     ///
     /// # Errors
     /// [`Error::Results`] if the flows or queries of a complete run cannot be read.
     pub fn found(&self, folder: &Path) -> Result<Found, Error> {
-        let old = Sweep::read(folder).ok().filter(|old| old.version == self.design.sweep.version);
+        let old = Sweep::read(folder).ok().filter(|old| old.results == self.design.sweep.results);
         let mut arms = Vec::new();
         for point in &self.design.sweep.points {
-            let value = |key: &str| point.values.get(key).map(String::as_str);
-            let of_load = self.of.load_key.as_deref().and_then(value);
-            let load =
-                self.runs.loads.iter().find(|(_, value)| of_load.is_none_or(|of| of == value));
-            let variant = value(VARIANT).unwrap_or_default().to_string();
             let points = old.iter().flat_map(|old| &old.points);
             let mut there = points
                 .filter(|other| other.values == point.values && other.identity == point.identity);
             let listed = there.next().map_or(&point.runs, |other| &other.runs);
-            let mut arm =
-                Arm { variant, load: load.map_or(0.0, |(load, _)| *load), ..Arm::default() };
+            let mut arm = self.arm(point);
             arm.planned = listed.iter().map(|run| run.seed).collect();
             for run in listed {
                 if old.is_some()
@@ -251,6 +264,7 @@ impl Prepared<'_> {
                         summary: Arc::new(summary),
                         queries,
                         acknowledged,
+                        numbers: None,
                     });
                 }
             }

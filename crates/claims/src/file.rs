@@ -89,7 +89,8 @@ pub fn read_paper(folder: &Path) -> Result<Paper, Error> {
     let file = folder.join(PAPER);
     let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let paper = text(&file).map_err(|e| Error::Usage(format!("{}: {e}", file.display())))?;
-    read(&folder.display().to_string(), &paper, |name| text(&folder.join(name)))
+    let paper = read(&folder.display().to_string(), &paper, |name| text(&folder.join(name)))?;
+    Ok(Paper { folder: Some(folder.to_path_buf()), ..paper })
 }
 
 /// The content of `paper.toml`: experiments and claims as tables, each with its place, for errors.

@@ -1,5 +1,6 @@
 //! The findings of an experiment: the complete runs of every scheme at every load.
 
+use crate::ledger::Numbers;
 use std::sync::Arc;
 
 use millpond_results::{Ordered, Summary};
@@ -32,13 +33,16 @@ pub struct Run {
     pub queries: Option<Vec<f64>>,
     /// Times to the last acknowledgement by class, sorted, where flows were kept.
     pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
+    /// The numbers of a run of the ledger, which has no other.
+    pub numbers: Option<Arc<Numbers>>,
 }
 
 impl Run {
     /// The same run without its queries, sharing all else.
     pub fn shared(&self) -> Run {
         let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
-        Run { seed: self.seed, summary, queries: None, acknowledged }
+        let numbers = self.numbers.clone();
+        Run { seed: self.seed, summary, queries: None, acknowledged, numbers }
     }
 }
 

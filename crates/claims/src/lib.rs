@@ -20,6 +20,7 @@ mod file;
 mod found;
 mod gallery;
 mod judging;
+mod ledger;
 mod measure;
 mod page;
 mod paper;
@@ -40,10 +41,11 @@ pub use experiment::{Effort, Experiment, Prepared, Published, QuickFile, Runs, S
 pub use file::{find_paper, papers, read_paper};
 pub use found::{Arm, Found, Off, Run};
 pub use gallery::write_gallery;
+pub use ledger::{Entry, LEDGER, Ledger, Number, Numbers};
 pub use measure::{Kind, Measure, Measured};
 pub use page::{PAGE, RESULTS, Recorded, page};
 pub use paper::Paper;
-pub use reproducing::{Ended, Planned, Reproducing, Runner, is_of};
+pub use reproducing::{Ended, Planned, Recording, Repeated, Reproducing, Runner, is_of};
 pub use statistic::{Of, Statistic};
 
 /// The version, which all crates of the workspace share.

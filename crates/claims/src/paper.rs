@@ -3,6 +3,7 @@
 use crate::baseline::Baselines;
 use crate::claim::Claim;
 use crate::experiment::Experiment;
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
 pub struct Paper {
@@ -14,6 +15,8 @@ pub struct Paper {
     pub claims: Vec<Claim>,
     /// The schemes with the mechanism off, on which claims are judged as well.
     pub baselines: Baselines,
+    /// Where its files are; `None` of a paper that is compiled in.
+    pub folder: Option<PathBuf>,
 }
 
 impl Paper {

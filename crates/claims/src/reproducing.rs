@@ -9,10 +9,12 @@ use crate::design::Design;
 use crate::error::Error;
 use crate::experiment::{Effort, Experiment, Prepared};
 use crate::found::Found;
+use crate::ledger::{LEDGER, Ledger};
 use crate::paper::Paper;
+use millpond_core::random::Stream;
 use millpond_results::{
     Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status,
-    Sweep, SweepFolder, SweepRun, finish_sweep, not_a_result,
+    Sweep, SweepFolder, SweepRun, World, finish_sweep, not_a_result,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +56,37 @@ pub struct Reproducing {
     pub out: PathBuf,
     /// The parts of it that are run and shown.
     pub chosen: Chosen,
+    pub recording: Recording,
+}
+
+/// The use of a paper's ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// None: claims are decided by the runs of the results folder.
+    #[default]
+    None,
+    /// Claims are decided by the ledger and by the runs of the results folder; nothing is run.
+    Decide,
+    /// Runs that the ledger of this paper's folder lacks are made and added to it.
+    Add(PathBuf),
+}
+
+/// A run of the ledger that was made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// Its folder, below that of the results.
+    pub run: String,
+    /// The digest that the ledger has.
+    pub recorded: String,
+    /// The digest of the run made now, or the reason why there is none.
+    pub found: Result<String, String>,
+}
+
+impl Repeated {
+    /// Whether both are the same.
+    pub fn is_same(&self) -> bool {
+        self.found.as_ref() == Ok(&self.recorded)
+    }
 }
 
 #[derive(Debug)]
@@ -81,7 +114,10 @@ impl Reproducing {
     /// and the errors of [`Reproducing::prepare`]. [`Error::Stopped`] if the user interrupts, after
     /// the results so far are written.
     pub fn run(&self, runner: &dyn Runner) -> Result<Ended, Error> {
-        self.take_folder()?;
+        let mut ledger = self.ledger()?;
+        if self.recording != Recording::Decide {
+            self.take_folder()?;
+        }
         let manifest = runner.manifest("");
         let of =
             Reproduction::new(&self.paper.name, &self.paper.title, VERSION, self.effort.name());
@@ -94,8 +130,9 @@ impl Reproducing {
             let (found, failures, note) = match prepared {
                 Ok(prepared) => {
                     let mut note = prepared.runs.note.to_string();
-                    if self.is_chosen(experiment) && stopped.is_none() {
-                        match self.run_one(&prepared, runner) {
+                    let runs = self.recording != Recording::Decide && stopped.is_none();
+                    if self.is_chosen(experiment) && runs {
+                        match self.run_one(&prepared, &ledger, runner) {
                             Ok(sweep) => {
                                 let with = |of: fn(Status) -> bool| {
                                     sweep.runs().filter(move |(_, run)| run.status.is_some_and(of))
@@ -117,7 +154,15 @@ impl Reproducing {
                         }
                     }
                     let folder = self.folder_of(experiment);
-                    (prepared.found(&folder)?, prepared.failures(&folder), note)
+                    let mut found = match self.recording {
+                        Recording::Decide => prepared.planned(),
+                        _ => prepared.found(&folder)?,
+                    };
+                    self.record(&prepared, &found, &mut ledger, runner)?;
+                    if self.recording != Recording::None {
+                        ledger.fill(&prepared, &mut found);
+                    }
+                    (found, prepared.failures(&folder), note)
                 }
                 Err(why) => {
                     let (name, left_out) = (experiment.name.clone(), Some(why.to_string()));
@@ -135,7 +180,9 @@ impl Reproducing {
             None if ended.failed > 0 => Status::Failed,
             None => Status::Complete,
         };
-        ended.reproduction.write(&self.out, Manifest { status, ..manifest })?;
+        if self.recording != Recording::Decide {
+            ended.reproduction.write(&self.out, Manifest { status, ..manifest })?;
+        }
         if let Some(text) = stopped {
             let page = self.out.join("report.html");
             return Err(Error::Stopped(format!(
@@ -246,13 +293,109 @@ impl Reproducing {
         Ok(())
     }
 
-    /// Runs what is not finished of one experiment.
-    fn run_one(&self, prepared: &Prepared<'_>, runner: &dyn Runner) -> Result<Sweep, Error> {
+    /// The ledger that decides, or that is added to; an empty one where neither is asked for.
+    fn ledger(&self) -> Result<Ledger, Error> {
+        match &self.recording {
+            Recording::None => Ok(Ledger::default()),
+            Recording::Decide => Ledger::of(&self.paper),
+            Recording::Add(folder) => Ledger::read(folder),
+        }
+    }
+
+    /// Repeats runs of the ledger, so many of the chosen experiments', in the results folder: all
+    /// with `draw` choose the same. Runs of the lab are never the same again, and left out.
+    ///
+    /// # Errors
+    /// As [`Reproducing::run`].
+    pub fn check(&self, n: usize, draw: u64, runner: &dyn Runner) -> Result<Vec<Repeated>, Error> {
+        let ledger = Ledger::of(&self.paper)?;
+        let mut prepared = Vec::new();
+        for (experiment, planned) in self.prepare(false)? {
+            if self.is_chosen(experiment) && experiment.world != World::Lab {
+                prepared.extend(planned.ok());
+            }
+        }
+        let mut left: Vec<(usize, String, u64, String)> = Vec::new();
+        for (at, prepared) in prepared.iter().enumerate() {
+            let of = ledger.digests(prepared);
+            left.extend(of.map(|(id, seed, digest)| (at, id.into(), seed, digest.into())));
+        }
+        let mut dice = Stream::new(draw, "ledger");
+        let mut drawn = Vec::new();
+        while drawn.len() < n && !left.is_empty() {
+            drawn.push(left.swap_remove((dice.bits() % left.len() as u64) as usize));
+        }
+        let mut repeated = Vec::new();
+        for (at, prepared) in prepared.iter().enumerate() {
+            let own: Vec<_> = drawn.iter().filter(|(of, ..)| *of == at).collect();
+            let mut design = prepared.design.clone();
+            for point in &mut design.sweep.points {
+                let is_drawn = |seed| {
+                    own.iter().any(|(_, id, other, _)| (id, *other) == (&point.identity, seed))
+                };
+                point.runs.retain(|run| is_drawn(run.seed));
+            }
+            if own.is_empty() {
+                continue;
+            }
+            let out = self.folder_of(prepared.of);
+            let folder = SweepFolder::open(&out, &design.sweep, self.force)?;
+            let failures = runner.run(prepared, &design, &folder)?;
+            for (point, run) in design.sweep.runs() {
+                let recorded =
+                    own.iter().find(|(_, id, seed, _)| (id, *seed) == (&point.identity, run.seed));
+                let failure = failures.iter().find(|(number, _)| *number == run.run);
+                let found = run.finished(&out).map(|summary| summary.digest());
+                repeated.push(Repeated {
+                    run: format!("{}/{}", prepared.of.name, run.folder),
+                    recorded: recorded.map(|of| of.3.clone()).unwrap_or_default(),
+                    found: found.ok_or_else(|| {
+                        failure.map_or("was not made".into(), |(_, why)| why.clone())
+                    }),
+                });
+            }
+        }
+        Ok(repeated)
+    }
+
+    /// Adds to the ledger what was found and is not there, and writes it.
+    fn record(
+        &self,
+        prepared: &Prepared<'_>,
+        found: &Found,
+        ledger: &mut Ledger,
+        runner: &dyn Runner,
+    ) -> Result<(), Error> {
+        let Recording::Add(folder) = &self.recording else { return Ok(()) };
+        let added = ledger.add(&self.paper, prepared, found);
+        if added > 0 {
+            ledger.write(&self.paper, folder)?;
+            let (name, file) = (&prepared.of.name, folder.join(LEDGER));
+            runner.print(&format!("{name}: {added} runs added to {}", file.display()));
+        }
+        Ok(())
+    }
+
+    /// Runs what is not finished of one experiment, and not in the ledger.
+    fn run_one(
+        &self,
+        prepared: &Prepared<'_>,
+        ledger: &Ledger,
+        runner: &dyn Runner,
+    ) -> Result<Sweep, Error> {
         let (experiment, out) = (prepared.of, self.folder_of(prepared.of));
         for warning in &prepared.design.warnings {
             runner.print(&format!("warning: {}: {warning}", experiment.name));
         }
-        let design = prepared.design.grown(&out);
+        let mut design = prepared.design.clone();
+        for point in &mut design.sweep.points {
+            let is_left = |seed| ledger.run(experiment, &point.identity, seed).is_none();
+            point.runs.retain(|run| is_left(run.seed));
+        }
+        let design = design.grown(&out);
+        if design.sweep.runs().next().is_none() {
+            return Ok(design.sweep);
+        }
         if let Err(why) = experiment.enough(design.sweep.seeds.len(), self.effort) {
             runner.print(&format!("warning: {why}: its claims will not be decided"));
         }
@@ -276,7 +419,7 @@ impl Reproducing {
     fn check_losses(&self, sweep: &Sweep, out: &Path) -> Result<(), Error> {
         let Ok(old) = Sweep::read(out) else { return Ok(()) };
         let stays = |point: &Point, run: &SweepRun| {
-            old.version == sweep.version
+            old.results == sweep.results
                 && sweep.runs().any(|(p, r)| p.identity == point.identity && r.folder == run.folder)
         };
         let lost = old
@@ -304,5 +447,5 @@ pub fn is_of(sweep: &Sweep, out: &Path) -> bool {
             .filter(|other| other.values == point.values)
             .all(|other| other.identity == point.identity)
     };
-    old.version == sweep.version && sweep.points.iter().all(same)
+    old.results == sweep.results && sweep.points.iter().all(same)
 }

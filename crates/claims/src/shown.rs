@@ -62,11 +62,14 @@ impl Experiment {
     }
 
     fn point(&self, arm: &Arm) -> LoadPoint {
+        let is_recorded = arm.runs.iter().any(|run| run.numbers.is_some());
+        let kept = arm.runs.iter().filter(|run| run.numbers.is_none());
         let runs: Vec<(&Summary, Option<&[f64]>)> =
-            arm.runs.iter().map(|run| (&*run.summary, run.queries.as_deref())).collect();
+            kept.map(|run| (&*run.summary, run.queries.as_deref())).collect();
         let mut point = LoadPoint::of(arm.load, arm.planned.len() as u32, &runs);
+        point.runs = arm.runs.len() as u32;
         for (name, statistic) in &self.shows {
-            if let Some(path) = statistic.path() {
+            if let Some(path) = statistic.path().filter(|_| !is_recorded) {
                 let summaries = arm.runs.iter().map(|run| &*run.summary);
                 point.add_shown(name, statistic.unit(), &path, summaries);
                 continue;

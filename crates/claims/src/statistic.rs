@@ -3,10 +3,11 @@
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
 use crate::found::Run;
+use crate::ledger::Number;
 use millpond_results::{Collectives, Packets, Summary};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
     /// Mean QCT of the completed queries.
@@ -74,7 +75,7 @@ pub enum Statistic {
 }
 
 /// A number of the calls or the flows of a class; not all have each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
     Count,
@@ -89,7 +90,7 @@ pub enum Of {
 }
 
 /// A number of a class's goodput over time, in Gb/s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OfSamples {
     Mean,
@@ -174,8 +175,17 @@ fn important(summary: &Summary) -> Option<f64> {
 }
 
 impl Statistic {
+    /// Its numbers in a run of the ledger; without any where the ledger lacks the statistic.
+    fn recorded(&self, run: &Run) -> Option<Number> {
+        let numbers = run.numbers.as_ref()?;
+        Some(numbers.get(self).copied().unwrap_or_default())
+    }
+
     /// Its value in a run, if the run has it.
     pub fn of_run(&self, run: &Run) -> Option<f64> {
+        if let Some(Number(value, ..)) = self.recorded(run) {
+            return value;
+        }
         match self {
             Self::Acknowledged(class, of) => of.of_sorted(run.acknowledged.as_ref()?.get(class)?),
             _ => self.of(&run.summary),
@@ -185,6 +195,9 @@ impl Statistic {
     /// How many samples of a run are beyond it, if it is a percentile; calls have their own rule,
     /// in each run.
     pub fn beyond(&self, run: &Run) -> Option<f64> {
+        if let Some(Number(_, beyond, _)) = self.recorded(run) {
+            return beyond;
+        }
         let (count, share) = match self {
             Self::P99 => (run.summary.qct_us.completed, 0.01),
             Self::Flows(class, of) | Self::Slowdown(class, of) => {
@@ -206,6 +219,9 @@ impl Statistic {
     /// Of a run the flows or queries that it is a mean or a percentile of: those completed, those
     /// started.
     pub fn completed(&self, run: &Run) -> Option<[u64; 2]> {
+        if let Some(Number(.., completed)) = self.recorded(run) {
+            return completed;
+        }
         match self {
             Self::Mean | Self::P99 => {
                 Some([run.summary.qct_us.completed, run.summary.qct_us.started])

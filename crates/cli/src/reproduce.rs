@@ -11,17 +11,18 @@ use crate::print;
 use crate::span::span;
 use crate::watch::{Terminal, catch_interrupts};
 use crate::worlds::worlds;
-use millpond::command::{all_cores, estimate, manifest, reproduce_paper};
+use millpond::command::{all_cores, check_ledger, estimate, manifest, reproduce_paper};
 use millpond::{Estimate, Options, World, WorldKind};
 use millpond_claims::{
-    Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Reproducing, all_claims,
-    find_paper, is_of, papers, write_gallery,
+    Chosen, Effort, Ended, Experiment, Kinds, Paper, Prepared, Recorded, Recording, Reproducing,
+    all_claims, find_paper, is_of, papers, write_gallery,
 };
 use millpond_results::{
     Claim, Verdict, claims_json, claims_junit, claims_markdown, reproduction_table,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub const ALL: &str = "all";
 pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
@@ -45,8 +46,11 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     if args.dry_run {
         return dry_run(args, &jobs);
     }
-    let mut total = Total::default();
     catch_interrupts();
+    if let Some(n) = args.check {
+        return check(args, &jobs, n);
+    }
+    let mut total = Total::default();
     let terminal = Terminal::new(args.quiet, "");
     // Each by itself: kernels run their networks unslowed beside a lab's.
     let worlds = others(args).map(|(name, _)| worlds(&[name], Some(1)));
@@ -64,12 +68,18 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         }
         if !args.quiet && !args.json && args.format.name.is_none() {
             print(&reproduction_table(&ended.reproduction, |claim| job.shows(claim)));
-            print(&format!("runs:    {} of {} complete", ended.runs - ended.failed, ended.runs));
-            print(&format!(
-                "results: {}\nreport:  {}",
-                job.out.display(),
-                job.out.join("report.html").display()
-            ));
+            if !args.from_ledger {
+                print(&format!(
+                    "runs:    {} of {} complete",
+                    ended.runs - ended.failed,
+                    ended.runs
+                ));
+                print(&format!(
+                    "results: {}\nreport:  {}",
+                    job.out.display(),
+                    job.out.join("report.html").display()
+                ));
+            }
             pages(&job.paper);
         }
         total.add(ended);
@@ -142,7 +152,54 @@ fn job(args: &ReproduceArgs, paper: &Arc<Paper>, out: PathBuf) -> Result<Reprodu
         force: args.force,
         out,
         chosen: Chosen::of(paper, &args.only)?.only_in(paper, &kinds),
+        recording: recording(args, paper),
     })
+}
+
+/// The use of the paper's ledger. Where no folder is given, what is run is added to that of the
+/// repository, or to that of the paper's own folder.
+fn recording(args: &ReproduceArgs, paper: &Paper) -> Recording {
+    let own = || paper.folder.clone().unwrap_or_else(|| Path::new("papers").join(&paper.name));
+    match &args.record {
+        _ if args.from_ledger => Recording::Decide,
+        Some(folder) => Recording::Add(folder.clone().unwrap_or_else(own)),
+        None => Recording::None,
+    }
+}
+
+/// Repeats runs of ledgers, and prints whether they are the same; an error if one is not.
+fn check(args: &ReproduceArgs, jobs: &[Reproducing], n: usize) -> Result<(), Failure> {
+    let terminal = Terminal::new(args.quiet || args.json, "");
+    let worlds = others(args).map(|(name, _)| worlds(&[name], Some(1)));
+    let worlds: Vec<_> = worlds.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let beside: Vec<&dyn World> = worlds.iter().map(|world| &**world).collect();
+    let draw = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut rows, mut others) = (Vec::new(), 0);
+    for job in jobs {
+        let options = Options { beside: &beside, ..options(args, &terminal) };
+        for run in check_ledger(job, n, draw, &options)? {
+            others += usize::from(!run.is_same());
+            if !args.json && !args.quiet {
+                let mark = if run.is_same() { "✓ same " } else { "✗ other" };
+                let found = run.found.as_deref().unwrap_or_else(|why| why);
+                let found = if run.is_same() { String::new() } else { format!(", now {found}") };
+                print(&format!("{mark} {} {} {}{found}", run.recorded, job.paper.name, run.run));
+            }
+            rows.push(serde_json::json!({
+                "paper": job.paper.name, "run": run.run, "same": run.is_same(),
+                "recorded": run.recorded, "found": run.found.as_ref().ok(),
+            }));
+        }
+    }
+    let all = rows.len();
+    if args.json {
+        print(&serde_json::Value::from(rows).to_string());
+    }
+    match (all, others) {
+        (0, _) => Err(Failure::Usage("no ledger has a run of what is asked for".into())),
+        (_, 0) => Ok(()),
+        _ => Err(Failure::Runs(format!("{others} of {all} runs have another digest"))),
+    }
 }
 
 fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
@@ -155,7 +212,11 @@ fn options<'a>(args: &ReproduceArgs, terminal: &'a Terminal) -> Options<'a> {
 }
 
 fn out_of(args: &ReproduceArgs, paper: &Paper, of_several: bool) -> PathBuf {
-    let quick = if args.quick { "-quick" } else { "" };
+    let quick = match args.check {
+        Some(_) => "-check",
+        None if args.quick => "-quick",
+        None => "",
+    };
     match &args.out {
         Some(out) if of_several => out.join(&paper.name),
         Some(out) => out.clone(),
@@ -176,6 +237,9 @@ fn check_alone(args: &ReproduceArgs) -> Result<(), Failure> {
         ("--virtual", args.kernels),
         ("--out", args.out.is_some()),
         ("--page", args.page.is_some()),
+        ("--from-ledger", args.from_ledger),
+        ("--record", args.record.is_some()),
+        ("--check", args.check.is_some()),
         ("--force", args.force),
     ];
     let Some((option, _)) = options.into_iter().find(|(_, given)| *given) else { return Ok(()) };

@@ -24,6 +24,7 @@ mod plot;
 mod random_scenarios;
 mod report;
 mod reproduce;
+mod results;
 mod scale;
 mod shards;
 mod shows;

@@ -2,11 +2,10 @@
 //!
 //! Invariant: a compare loses no finished run of its scenario that this program would make again.
 //! Stopped, in whatever way, it keeps them beside its place; ended, in its place, also those of
-//! variants and seeds that a later call leaves out. A run is known by its scenario as resolved, and
-//! by the program's version and revision.
+//! variants and seeds that a later call leaves out. A run is known by its scenario's identity, its
+//! seed and the version of results.
 
 use crate::control::share_out;
-use crate::revision::{REVISION, VERSION};
 use crate::run::write;
 use crate::threads::{self, all_cores};
 use crate::values::values;
@@ -15,7 +14,7 @@ use millpond_claims::check_runs;
 use millpond_core::registry::Reason;
 use millpond_results::{
     Folder, Kind, Manifest, Owner, RunWriter, VariantRuns, finish_compare, grouped, read_compare,
-    run_folder, without_shows,
+    run_folder,
 };
 use millpond_scenario::Errors;
 use millpond_scenario::composition::Answer;
@@ -211,11 +210,10 @@ impl Comparison {
 
     /// Whether a finished run is what this program would make again.
     fn made(&self, arm: &Arm, manifest: &Manifest, options: &Options<'_>) -> bool {
-        let same_program = manifest.version == VERSION && manifest.revision == REVISION;
-        same_program
-            && self.prepared(arm, manifest.seed, options).is_ok_and(|plan| {
-                without_shows(plan.resolved()) == without_shows(&manifest.scenario)
-            })
+        revision::makes_again(manifest)
+            && self
+                .prepared(arm, manifest.seed, options)
+                .is_ok_and(|plan| plan.detail().identity() == manifest.identity)
     }
 
     /// The arms with those of their seeds that are asked for, without arms that have none of them.

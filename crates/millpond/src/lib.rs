@@ -223,7 +223,7 @@ pub use millpond_results::Claim;
 #[doc(hidden)]
 pub mod command {
     pub use crate::estimate::estimate;
-    pub use crate::reproduce::reproduce_paper;
+    pub use crate::reproduce::{check_ledger, reproduce_paper};
     pub use crate::revision::{LONG_VERSION, manifest};
     pub use crate::threads::all_cores;
 }

@@ -3,7 +3,8 @@
 use crate::runs::run_all;
 use crate::{Claim, Error, Options, WorldKind, revision};
 use millpond_claims::{
-    Chosen, Design, Effort, Ended, Experiment, Prepared, Reproducing, Runner, find_paper, papers,
+    Chosen, Design, Effort, Ended, Experiment, Prepared, Recording, Repeated, Reproducing, Runner,
+    find_paper, papers,
 };
 use millpond_results::{Manifest, SweepFolder};
 use std::ops::RangeInclusive;
@@ -85,6 +86,7 @@ pub fn reproduce(
         force: options.force,
         out: folder.as_ref().to_path_buf(),
         chosen: Chosen::of(&paper, &reproduction.only)?.only_in(&paper, &kinds(options)),
+        recording: Recording::None,
         paper,
     };
     let Ended { claims, failed, stalled, runs, .. } = reproduce_paper(&job, options)?;
@@ -102,6 +104,19 @@ fn kinds(options: &Options<'_>) -> Vec<WorldKind> {
 /// As [`Reproducing::run`].
 pub fn reproduce_paper(job: &Reproducing, options: &Options<'_>) -> Result<Ended, Error> {
     Ok(job.run(&Command { options })?)
+}
+
+/// Repeats runs of a paper's ledger, drawn at random.
+///
+/// # Errors
+/// As [`Reproducing::check`].
+pub fn check_ledger(
+    job: &Reproducing,
+    n: usize,
+    draw: u64,
+    options: &Options<'_>,
+) -> Result<Vec<Repeated>, Error> {
+    Ok(job.check(n, draw, &Command { options })?)
 }
 
 /// Makes runs as the options ask.

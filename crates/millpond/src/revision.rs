@@ -3,6 +3,7 @@
 //! `manifest.json` and `--version` alone record the revision, since all other files are the same
 //! for any build of a version.
 
+use millpond_core::RESULTS;
 use millpond_results::Manifest;
 
 /// The version, which all crates of the workspace share.
@@ -17,4 +18,13 @@ pub const LONG_VERSION: &str =
 /// A manifest of this program, for what is run of this scenario.
 pub fn manifest(scenario: impl Into<String>) -> Manifest {
     Manifest { revision: REVISION.to_string(), ..Manifest::new(VERSION, scenario) }
+}
+
+/// Whether this program would make a finished run of the same scenario and seed as it is. A build
+/// of sources that no commit has takes its own alone, since their results may have changed and the
+/// number not yet.
+pub(crate) fn makes_again(manifest: &Manifest) -> bool {
+    let is_of_commit = |revision: &str| !revision.contains("-dirty-");
+    let is_known = is_of_commit(REVISION) && is_of_commit(&manifest.revision);
+    manifest.results == RESULTS && (is_known || manifest.revision == REVISION)
 }

@@ -130,6 +130,7 @@ pub(crate) fn write(
 ) -> Result<Summary, Error> {
     let detail = plan.detail();
     let manifest = Manifest {
+        identity: detail.identity(),
         base: detail.base.clone(),
         about: detail.about.clone(),
         variant_about: detail.variant_about.clone(),

@@ -57,7 +57,7 @@ pub use model::summary::{
     Percentiles, Qct, QueuePeak, Rtt, RunInfo, SCHEMA, Slowdown, Spread, Status, Summary, Timers,
     Times, World,
 };
-pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun, without_shows};
+pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
 pub use model::variant::{VariantResult, read_compare, read_results};

@@ -16,6 +16,9 @@ fn write_run(dir: &Path) {
     write_seed(dir, 1);
 }
 
+/// The identity of the scenario of all runs.
+const IDENTITY: &str = "0123456789abcdef";
+
 /// The same with this seed.
 fn write_seed(dir: &Path, seed: u64) {
     let header = Header {
@@ -71,7 +74,8 @@ fn write_seed(dir: &Path, seed: u64) {
         audit,
         ..Totals::default()
     };
-    writer.finish(totals, Manifest::new("0", format!("name = \"run\"\nseed = {seed}\n"))).unwrap();
+    let identity = IDENTITY.to_string();
+    writer.finish(totals, Manifest { identity, ..Manifest::new("0", "") }).unwrap();
 }
 
 /// All files below a folder, relative to it, with their bytes.
@@ -115,8 +119,7 @@ fn damaged(whole: &[u8], n: usize) -> Vec<Vec<u8>> {
 /// Two points and two seeds, with every file of every run.
 fn plan() -> Sweep {
     let grid = vec![Axis { key: "host.mtu".into(), values: vec!["1500".into(), "9000".into()] }];
-    let points = ["1500", "9000"]
-        .map(|value| (vec![value.to_string()], Ok("name = \"run\"\nseed = 0\n".to_string())));
+    let points = ["1500", "9000"].map(|value| (vec![value.to_string()], Ok(IDENTITY.to_string())));
     Sweep::new("run", "0", grid, vec![1, 2], points.into())
 }
 

@@ -25,6 +25,7 @@ mod follow;
 mod half;
 mod host;
 mod ideal;
+mod identity;
 mod idle;
 pub mod jitter;
 mod keys;

@@ -565,6 +565,16 @@ pub struct ReproduceArgs {
     /// papers gallery.html, one page of all claims, into the folder DIR
     #[arg(long, value_name = "DIR")]
     pub page: Option<PathBuf>,
+    /// Run nothing: decide the claims by the runs that the paper's ledger has, runs.jsonl beside
+    /// paper.toml, in a second
+    #[arg(long, conflicts_with_all = ["quick", "record", "check", "dry_run", "out"])]
+    pub from_ledger: bool,
+    /// Run what the ledger lacks, and add it; can be stopped at any time [default: papers/PAPER]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, conflicts_with_all = ["quick", "dry_run"])]
+    pub record: Option<Option<PathBuf>>,
+    /// Repeat N runs of the ledger, drawn at random, and compare their digests
+    #[arg(long, value_name = "N", conflicts_with_all = ["quick", "record", "dry_run", "page"])]
+    pub check: Option<usize>,
     /// Run nothing: write gallery.html of the results that are recorded in the program, or in the
     /// folder of a paper
     #[arg(

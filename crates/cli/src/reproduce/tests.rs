@@ -3,7 +3,8 @@
 use super::*;
 use crate::args::{Seeds, Threads};
 use millpond_claims::{
-    Baselines, Claim, Counts, Experiment, Measure, Published, QuickFile, Runs, Settings,
+    Baselines, Claim, Counts, Experiment, LEDGER, Measure, Published, QuickFile, Repeated, Runs,
+    Settings,
 };
 use millpond_results::{
     Claim as Judged, ClaimKind, Keep, Reproduction, Status, Summary, Sweep, Verdict,
@@ -110,6 +111,7 @@ fn paper_of(first: Experiment) -> Paper {
             drops("S2", "alone", [None, Some(0.0)]),
         ],
         baselines: Baselines { off: texts(&[("large", "small")]), ..Baselines::default() },
+        folder: None,
     }
 }
 
@@ -423,4 +425,51 @@ fn what_is_announced_is_what_is_told_at_the_end() {
         );
         assert_eq!(counts(), Counts { finished: ended.runs, ..before }, "{name}");
     }
+}
+
+/// Claims by the ledger are those by the runs, nothing is run twice, and a repeated run has its
+/// digest.
+#[test]
+fn a_ledger_decides_as_its_runs_do() {
+    let dir = Dir::new("ledger");
+    let folder = dir.0.join("paper");
+    fs::create_dir(&folder).unwrap();
+    let paper = Arc::new(Paper { folder: Some(folder.clone()), ..paper_of(buffers()) });
+    let record = ReproduceArgs { record: Some(None), ..quiet() };
+    let made = run_paper(&paper, &record, &dir.0.join("a")).unwrap();
+    let path = folder.join(LEDGER);
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!((text.lines().count(), made.runs), (16, 16));
+
+    let decide = ReproduceArgs { from_ledger: true, ..quiet() };
+    let decided = run_paper(&paper, &decide, &dir.0.join("b")).unwrap();
+    assert_eq!((&decided.claims, decided.runs), (&made.claims, 0));
+    assert!(!dir.0.join("b").exists(), "nothing is written");
+    let again = run_paper(&paper, &record, &dir.0.join("c")).unwrap();
+    assert_eq!((&again.claims, again.runs), (&made.claims, 0));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+
+    // Half of it, and lines of other results: what is missing is run, and the text is the same.
+    let lines: Vec<String> = text.lines().map(|line| format!("{line}\n")).collect();
+    let stale = lines[0].replace("\"results\":1,", "\"results\":0,");
+    fs::write(&path, stale + &lines[8..].concat()).unwrap();
+    let undecided = run_paper(&paper, &decide, &dir.0.join("d")).unwrap();
+    assert!(undecided.claims.iter().any(|claim| claim.status == Verdict::NotEvaluated));
+    let grown = run_paper(&paper, &record, &dir.0.join("e")).unwrap();
+    assert_eq!((&grown.claims, grown.runs), (&made.claims, 8));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+
+    let check = |name: &str| {
+        let args = ReproduceArgs { check: Some(3), ..quiet() };
+        let job = job(&args, &paper, dir.0.join(name)).unwrap();
+        check_ledger(&job, 3, 7, &options(&args, &Terminal::new(true, ""))).unwrap()
+    };
+    let same = check("f");
+    assert!(same.len() == 3 && same.iter().all(Repeated::is_same), "{same:?}");
+    fs::write(&path, text.replace("\"digest\":\"", "\"digest\":\"x")).unwrap();
+    let other = check("g");
+    assert!(other.iter().all(|run| run.found.is_ok() && !run.is_same()), "{other:?}");
+    fs::write(&path, lines[0].clone() + "{}\n").unwrap();
+    let error = run_paper(&paper, &decide, &dir.0.join("h")).unwrap_err().to_string();
+    assert!(error.contains("runs.jsonl:2: missing field"), "{error}");
 }

@@ -97,8 +97,14 @@ pub struct Manifest {
     /// `unknown` without a repository.
     #[serde(default)]
     pub revision: String,
+    /// [`millpond_core::RESULTS`]; 0 of a program that had no such number.
+    #[serde(default)]
+    pub results: u32,
     /// The scenario as resolved, in TOML: running it again gives the same results.
     pub scenario: String,
+    /// The scenario's identity, which a finished run of it has, whatever its seed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub identity: String,
     /// The folder from which files that the scenario still names are looked up; absent if it names
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,6 +146,7 @@ impl Manifest {
             millpond: env!("CARGO_PKG_VERSION").into(),
             schema: SCHEMA,
             version: version.into(),
+            results: millpond_core::RESULTS,
             scenario: scenario.into(),
             machine: Machine::this(),
             started_at: now(),

@@ -52,9 +52,7 @@ pub(crate) use reproduction::{
 pub(crate) use rows::Rows;
 pub(crate) use size_bin::{SizeBin, middle};
 pub(crate) use summary::{Flows, Percentiles, SCHEMA, Status, World};
-pub(crate) use sweep::{
-    Axis, Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete, summary_of,
-};
+pub(crate) use sweep::{Axis, Point, RUNS, SWEEP, Sweep, SweepRun, is_complete, summary_of};
 pub(crate) use tables::{
     COLLECTIVE_COLUMNS, COLLECTIVES, COMPUTATION_COLUMNS, COMPUTATIONS, CONNECTION_COLUMNS,
     CONNECTIONS, FLOW_COLUMNS, FLOWS, QUERIES, QUERY_COLUMNS, QUEUE_COLUMNS, QUEUES, RANK_COLUMNS,

@@ -10,6 +10,7 @@ use std::path::Path;
 use millpond_core::counters::DropReason;
 use serde::{Deserialize, Serialize};
 
+use crate::model::checksum;
 use crate::model::error::{At, Result};
 use crate::model::goodput::GoodputOverTime;
 use crate::model::ordered::Ordered;
@@ -597,6 +598,40 @@ impl Summary {
     pub fn read(dir: &Path) -> Result<Summary> {
         let path = dir.join("summary.json");
         serde_json::from_slice(&std::fs::read(&path).at("read", &path)?).at("read", &path)
+    }
+
+    /// A checksum of what happened, in 16 hexadecimal digits: packets, drops, timeouts, pauses, and
+    /// the completion times of flows and queries. It changes with a result, and not with the form
+    /// of this file.
+    pub fn digest(&self) -> String {
+        let Summary { flows, qct_us: qct, packets, audit, .. } = self;
+        let amount = |of: &Amount| [of.packets, of.bytes];
+        let counts = [
+            flows.started,
+            flows.completed,
+            flows.bytes_delivered,
+            qct.started,
+            qct.completed,
+            packets.dropped,
+            packets.ecn_marked,
+            packets.deflected,
+            packets.retransmitted,
+            packets.out_of_order,
+            self.timeouts,
+            self.pause_frames,
+            self.overlay_pauses,
+        ];
+        let amounts = [&audit.injected, &audit.delivered, &audit.dropped, &audit.in_flight];
+        let fct = self.fct_us.get("all").cloned().unwrap_or_default();
+        let times = [
+            [fct.mean, fct.p50, fct.p90, fct.p99, fct.max],
+            [qct.mean, qct.p50, qct.p90, qct.p99, qct.max],
+        ];
+        let mut bytes = self.status.name().as_bytes().to_vec();
+        let counts = counts.into_iter().chain(amounts.into_iter().flat_map(amount));
+        let times = times.into_iter().flatten().map(|time| time.map_or(u64::MAX, f64::to_bits));
+        bytes.extend(counts.chain(times).flat_map(u64::to_le_bytes));
+        checksum::of_bytes(&bytes)
     }
 
     /// As in the file: indented JSON with a newline at its end.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use millpond_core::random::hash_name;
 use serde::{Deserialize, Serialize};
 
 use super::checksum::read_sealed;
@@ -26,6 +25,9 @@ pub struct Sweep {
     pub schema: u32,
     pub name: String,
     pub version: String,
+    /// [`millpond_core::RESULTS`]; 0 of a program that had no such number.
+    #[serde(default)]
+    pub results: u32,
     /// `complete` when all runs are, `stalled` or `failed` if one of them is, `interrupted` before
     /// the end.
     pub status: Status,
@@ -66,7 +68,7 @@ pub struct Point {
     /// From 1.
     pub point: u32,
     pub values: Ordered<String>,
-    /// Hash of its resolved scenario (without the seed).
+    /// Its scenario's identity, as in [`Manifest`].
     pub identity: String,
     /// Why it is left out, if it is.
     pub skipped: Option<String>,
@@ -98,8 +100,8 @@ pub struct SweepRun {
 }
 
 impl Sweep {
-    /// The plan: a point for each element of `points`, which is (values, the scenario as resolved
-    /// or why it cannot be).
+    /// The plan: a point for each element of `points`, which is (values, the scenario's identity or
+    /// why it cannot be run).
     pub fn new(
         name: &str,
         version: &str,
@@ -108,12 +110,12 @@ impl Sweep {
         points: Vec<(Vec<String>, std::result::Result<String, String>)>,
     ) -> Sweep {
         let (mut number, mut planned) = (0, Vec::new());
-        for (at, (values, resolved)) in (1..).zip(points) {
+        for (at, (values, identity)) in (1..).zip(points) {
             let values: Vec<_> = grid.iter().map(|axis| axis.key.clone()).zip(values).collect();
             let mut point = Point { point: at, values: Ordered::from(values), ..Point::default() };
-            match resolved {
-                Ok(resolved) => {
-                    point.identity = identity_of(&resolved);
+            match identity {
+                Ok(identity) => {
+                    point.identity = identity;
                     let folder = format!("{RUNS}/{}", point_folder(&point.values));
                     for &seed in &seeds {
                         number += 1;
@@ -129,6 +131,7 @@ impl Sweep {
             schema: SCHEMA,
             name: name.into(),
             version: version.into(),
+            results: millpond_core::RESULTS,
             status: Status::Interrupted,
             grid,
             seeds,
@@ -155,7 +158,7 @@ impl Sweep {
     /// is when a sweep grows. Runs of another version or of a changed scenario are not among them.
     pub fn grown(mut self, out: &Path) -> Sweep {
         let Ok(old) = Sweep::read(out) else { return self };
-        if old.version != self.version {
+        if old.results != self.results {
             return self;
         }
         let mut number = 0;
@@ -195,7 +198,7 @@ impl Sweep {
             [first, .., last] => format!("{first}..{last}"),
         };
         let checks = [
-            ("millpond", old.version.clone(), self.version.clone()),
+            ("the version of results", old.results.to_string(), self.results.to_string()),
             ("the scenario's name", old.name.clone(), self.name.clone()),
             ("--grid", keys(old), keys(self)),
             ("--seeds", seeds(old), seeds(self)),
@@ -211,17 +214,6 @@ impl Sweep {
             self.points.len() == old.points.len() && self.points.iter().zip(&old.points).all(same);
         (!scenario).then(|| "the scenario has changed since".to_string())
     }
-}
-
-/// The hash of a point's scenario.
-pub(crate) fn identity_of(scenario: &str) -> String {
-    format!("{:016x}", hash_name(&without_shows(scenario)))
-}
-
-/// A resolved scenario without its description and the numbers that it shows, which change no run.
-pub fn without_shows(scenario: &str) -> String {
-    let changes_nothing = |line: &str| line.starts_with("shows = ") || line.starts_with("about = ");
-    scenario.split_inclusive('\n').filter(|line| !changes_nothing(line)).collect()
 }
 
 /// Whether a run is complete or stalled in a sweep's folder, whose files are as they were written.

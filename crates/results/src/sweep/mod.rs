@@ -8,13 +8,13 @@
 //! ```
 //!
 //! A run is written beside its place and renamed into it, so what is in its place is finished,
-//! however the sweep ended. A point is known by its values and by a hash of its resolved scenario;
+//! however the sweep ended. A point is known by its values and its scenario's identity;
 //! runs of different scenarios or versions never meet in one folder.
 //!
 //! Invariant: opening a folder for the plan that it holds loses no finished run, and no run is done
 //! twice; a damaged run is removed, so that it is run again.
 
-use crate::model::{Point, RUNS, SWEEP, Sweep, SweepRun, identity_of, is_complete, point_folder};
+use crate::model::{Point, RUNS, SWEEP, Sweep, SweepRun, is_complete, point_folder};
 pub(crate) mod finish;
 
 use std::fs::{self, File};
@@ -216,7 +216,7 @@ impl SweepFolder {
             let same = |(p, r): (&Point, &SweepRun)| {
                 p.identity == point.identity && r.folder == run.folder
             };
-            old.version == new.version && new.runs().any(same)
+            old.results == new.results && new.runs().any(same)
         };
         for (point, run) in old.runs() {
             if !shared(point, run) {
@@ -267,13 +267,9 @@ fn run_folders(out: &Path) -> Result<Vec<PathBuf>> {
 
 /// Whether a run's manifest is that of this run of the plan.
 fn is_of(manifest: &Manifest, sweep: &Sweep, point: &Point, run: &SweepRun) -> bool {
-    // A point's identity is that of its scenario with seed 0.
-    let own = format!("seed = {}", manifest.seed);
-    let lines = manifest.scenario.lines().map(|line| if line == own { "seed = 0" } else { line });
-    let scenario: String = lines.flat_map(|line| [line, "\n"]).collect();
-    manifest.version == sweep.version
+    manifest.results == sweep.results
         && manifest.seed == run.seed
-        && identity_of(&scenario) == point.identity
+        && manifest.identity == point.identity
 }
 
 fn is_empty(out: &Path) -> bool {
