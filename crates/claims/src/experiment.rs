@@ -6,8 +6,8 @@
 
 use crate::design::{Design, Request, VARIANT, design};
 use crate::error::{Error, hinted};
-use crate::found::{Arm, Found, Run};
-use crate::statistic::Statistic;
+use crate::found::{Arm, Found};
+use crate::statistic::{Run, Statistic};
 use millpond_results::{
     Axis, Keep, LinkFailure, Manifest, Point, Sweep, World, acknowledged_times, query_times,
 };

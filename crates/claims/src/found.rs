@@ -1,9 +1,6 @@
 //! The findings of an experiment: the complete runs of every scheme at every load.
 
-use crate::ledger::Numbers;
-use std::sync::Arc;
-
-use millpond_results::{Ordered, Summary};
+use crate::statistic::Run;
 
 /// A variant, and the variant that it is compared with or that stands in its place.
 pub type Off = (String, String);
@@ -21,28 +18,6 @@ pub struct Arm {
 impl Arm {
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Run {
-    pub seed: u64,
-    /// Its numbers. Resamples of seeds share them.
-    pub summary: Arc<Summary>,
-    /// QCT of its completed queries in microseconds, where they were kept.
-    pub queries: Option<Vec<f64>>,
-    /// Times to the last acknowledgement by class, sorted, where flows were kept.
-    pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
-    /// The numbers of a run of the ledger, which has no other.
-    pub numbers: Option<Arc<Numbers>>,
-}
-
-impl Run {
-    /// The same run without its queries, sharing all else.
-    pub fn shared(&self) -> Run {
-        let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
-        let numbers = self.numbers.clone();
-        Run { seed: self.seed, summary, queries: None, acknowledged, numbers }
     }
 }
 

@@ -12,9 +12,9 @@
 use crate::error::Error;
 use crate::experiment::{Experiment, Prepared};
 use crate::file::built_file;
-use crate::found::{Arm, Found, Run};
+use crate::found::{Arm, Found};
 use crate::paper::Paper;
-use crate::statistic::Statistic;
+use crate::statistic::{Number, Numbers, Run, Statistic};
 use millpond_results::{Point, Status, Summary, SweepRun};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,20 +23,6 @@ use std::sync::Arc;
 
 /// Beside `paper.toml`.
 pub const LEDGER: &str = "runs.jsonl";
-
-/// A statistic of a run, with what decides how far it is to be trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Number(
-    /// Its value.
-    pub Option<f64>,
-    /// The samples beyond it, of a percentile.
-    pub Option<f64>,
-    /// The flows or queries that completed, and those that started.
-    pub Option<[u64; 2]>,
-);
-
-/// The numbers of a run, by statistic.
-pub type Numbers = BTreeMap<Statistic, Number>;
 
 /// A run of the ledger.
 #[derive(Clone, Debug, PartialEq)]

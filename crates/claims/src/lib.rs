@@ -39,14 +39,14 @@ pub use design::{Design, Hops, Recipe, Request, VARIANT, check_runs, design, pac
 pub use error::Error;
 pub use experiment::{Effort, Experiment, Prepared, Published, QuickFile, Runs, Settings};
 pub use file::{find_paper, papers, read_paper};
-pub use found::{Arm, Found, Off, Run};
+pub use found::{Arm, Found, Off};
 pub use gallery::write_gallery;
-pub use ledger::{Entry, LEDGER, Ledger, Number, Numbers};
+pub use ledger::{Entry, LEDGER, Ledger};
 pub use measure::{Kind, Measure, Measured};
 pub use page::{PAGE, RESULTS, Recorded, page};
 pub use paper::Paper;
 pub use reproducing::{Ended, Planned, Recording, Repeated, Reproducing, Runner, is_of};
-pub use statistic::{Of, Statistic};
+pub use statistic::{Number, Numbers, Of, Run, Statistic};
 
 /// The version, which all crates of the workspace share.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

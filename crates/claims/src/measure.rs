@@ -372,8 +372,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::baseline::Baselines;
     use crate::experiment::{Published, Runs};
-    use crate::found::{Arm, Run};
+    use crate::found::Arm;
     use crate::paper::Paper;
+    use crate::statistic::Run;
     use millpond_results::Status;
     use millpond_results::{Fct, Keep, Ordered, Summary, World};
     use std::sync::{Arc, LazyLock};

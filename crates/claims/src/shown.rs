@@ -2,8 +2,9 @@
 
 use crate::claim::Claim;
 use crate::experiment::{Experiment, Published};
-use crate::found::{Arm, Found, Run};
+use crate::found::{Arm, Found};
 use crate::measure::Measure;
+use crate::statistic::Run;
 use millpond_results::{
     Experiment as Shown, LoadPoint, Published as ShownCurve, PublishedNumber, Scheme, Summary,
 };

@@ -8,8 +8,9 @@
 //! name.
 
 use crate::experiment::Experiment;
-use crate::found::{Arm, Found, Run};
+use crate::found::{Arm, Found};
 use crate::measure::{Kind, Measure};
+use crate::statistic::Run;
 use millpond_results::{Interval, of_resamples};
 
 /// The spread of a measure over the seeds; `None` for one seed, or where schemes have different

@@ -2,10 +2,46 @@
 //!
 //! Invariant: a number is a pure function of a run's summary, and absent where the run has none.
 
-use crate::found::Run;
-use crate::ledger::Number;
-use millpond_results::{Collectives, Packets, Summary};
+use millpond_results::{Collectives, Ordered, Packets, Summary};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    pub seed: u64,
+    /// Its numbers. Resamples of seeds share them.
+    pub summary: Arc<Summary>,
+    /// QCT of its completed queries in microseconds, where they were kept.
+    pub queries: Option<Vec<f64>>,
+    /// Times to the last acknowledgement by class, sorted, where flows were kept.
+    pub acknowledged: Option<Arc<Ordered<Vec<f64>>>>,
+    /// The numbers of a run of the ledger, which has no other.
+    pub numbers: Option<Arc<Numbers>>,
+}
+
+impl Run {
+    /// The same run without its queries, sharing all else.
+    pub fn shared(&self) -> Run {
+        let (summary, acknowledged) = (Arc::clone(&self.summary), self.acknowledged.clone());
+        let numbers = self.numbers.clone();
+        Run { seed: self.seed, summary, queries: None, acknowledged, numbers }
+    }
+}
+
+/// A statistic of a run, with what decides how far it is to be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Number(
+    /// Its value.
+    pub Option<f64>,
+    /// The samples beyond it, of a percentile.
+    pub Option<f64>,
+    /// The flows or queries that completed, and those that started.
+    pub Option<[u64; 2]>,
+);
+
+/// The numbers of a run, by statistic.
+pub type Numbers = BTreeMap<Statistic, Number>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -141,7 +141,7 @@ mod tests {
             ("host.nic.interrupt-throttle", "20us"),
             ("topology.host-link.delay", "3us"),
             ("switch.buffer.size", "50KB"),
-            ("switch.path.kind", "ecmp"),
+            ("switch.path.kind", "power-of-n"),
             ("transport.min-rto", "1ms"),
             ("traffic.incast.degree", "3"),
             ("engine.ports", "general"),

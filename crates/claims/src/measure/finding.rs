@@ -4,8 +4,8 @@
 
 use super::{Measure, Measured};
 use crate::experiment::Experiment;
-use crate::found::{Arm, Found, Run};
-use crate::statistic::Statistic;
+use crate::found::{Arm, Found};
+use crate::statistic::{Run, Statistic};
 use millpond_results::Status;
 
 /// So many samples must exceed a percentile, in all seeds together: with fewer it is a matter of
