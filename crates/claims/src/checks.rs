@@ -7,6 +7,7 @@ use crate::claim::{Claim, is_of_group};
 use crate::experiment::{Effort, Experiment};
 use crate::measure::Kind;
 use crate::paper::Paper;
+use millpond_results::Cause;
 
 /// Names are parts of paths and of other names.
 pub(crate) fn named(name: &str) -> Result<(), String> {
@@ -135,6 +136,29 @@ pub(crate) fn fits(claim: &Claim, paper: &Paper) -> Result<(), String> {
             _ => Ok(()),
         },
     }
+}
+
+/// Whether a cause fits its paper, or why not.
+pub(crate) fn cause_fits(cause: &Cause, paper: &Paper) -> Result<(), String> {
+    let Cause { name, claims, .. } = cause;
+    named(name)?;
+    if paper.causes.iter().any(|other| other.name == *name) {
+        return Err(format!("there are two causes {name}"));
+    }
+    if claims.is_empty() {
+        return Err(format!("{name}: `claims` is empty"));
+    }
+    for (at, claim) in claims.iter().enumerate() {
+        let known = || paper.claims.iter().map(|claim| claim.id.as_str());
+        if !known().any(|id| id == claim) {
+            return Err(unknown(name, "claim", claim, known()));
+        }
+        let other = paper.cause(claim).map(|cause| &cause.name);
+        if let Some(other) = other.or(claims[..at].contains(claim).then_some(name)) {
+            return Err(format!("{name}: claim {claim} is in the cause {other}, too"));
+        }
+    }
+    Ok(())
 }
 
 /// A wrong name, with the nearest right one.

@@ -6,13 +6,14 @@
 //! Invariant: a paper that is read has passed `checks`.
 
 use crate::baseline::Baselines;
-use crate::checks::{baselines_fit, fits, is_sound, named};
+use crate::checks::{baselines_fit, cause_fits, fits, is_sound, named};
 use crate::claim::Claim;
 use crate::error::{Error, hinted};
 use crate::experiment::Experiment;
 use crate::paper::Paper;
 use crate::statistic::Statistic;
 use include_dir::{Dir, include_dir};
+use millpond_results::Cause;
 use millpond_scenario::{folder_of, nearest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,9 @@ use toml::Spanned;
 
 /// The name of the file in a paper's folder.
 pub const PAPER: &str = "paper.toml";
+
+/// The characters of a reading, at most.
+const READING: usize = 900;
 
 static BUILT: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
 
@@ -107,6 +111,9 @@ struct File {
     baselines: Option<Spanned<Baselines>>,
     experiment: Vec<Spanned<toml::Table>>,
     claim: Vec<Spanned<toml::Table>>,
+    reading: Option<Spanned<String>>,
+    #[serde(default)]
+    cause: Vec<Spanned<toml::Table>>,
 }
 
 /// Reads a paper; `scenario` gives the text of a file beside it.
@@ -159,6 +166,21 @@ fn read(
                 .map_err(|e| at(place_of(text, start, statistic), &format!("{}: {e}", claim.id)))?;
         }
         paper.claims.push(claim);
+    }
+    for table in file.cause {
+        let start = table.span().start;
+        let wrong = |e: String| at(start, &e);
+        let cause: Cause = entry(table, "name", "a cause").map_err(wrong)?;
+        cause_fits(&cause, &paper).map_err(wrong)?;
+        paper.causes.push(cause);
+    }
+    if let Some(reading) = file.reading {
+        let n = reading.get_ref().trim().chars().count();
+        if n > READING {
+            let text = format!("`reading` has at most {READING} characters (got {n})");
+            return Err(at(reading.span().start, &text));
+        }
+        paper.reading = reading.get_ref().split_whitespace().collect::<Vec<_>>().join(" ");
     }
     named(&paper.name).map_err(|e| at(file.name.span().start, &e))?;
     if let Some(baselines) = file.baselines {
@@ -225,6 +247,7 @@ fn classes(scenario: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
     use crate::experiment::Effort;
+    use millpond_results::Lies;
 
     const PAPER_TEXT: &str = r#"
 name = "mine"
@@ -353,6 +376,33 @@ measure = { kind = "change", experiment = "two", load = 100, of = "fast", than =
             "mine/paper.toml:6: baselines: there is no scheme plane; is it plain?",
         ),
     ];
+
+    #[test]
+    fn a_reading_and_causes_are_read_and_checked() {
+        let cause = "[[cause]]\nname = \"stalls\"\ntitle = \"Stalls\"\nclaims = [\"A1\"]\n\
+                     lies = \"ours\"\ntext = \"a timer\"\n";
+        let with = |of: &str| format!("reading = \"What\\nholds.\"\n{PAPER_TEXT}{of}");
+        let paper = read_text(&with(cause)).unwrap();
+        assert_eq!((paper.reading.as_str(), paper.causes[0].lies), ("What holds.", Lies::Ours));
+        assert_eq!(paper.cause("A1").map(|cause| cause.title.as_str()), Some("Stalls"));
+        let second = cause.replace("stalls", "drops");
+        for (text, expected) in [
+            (cause.replace("A1", "A2"), "24: stalls: there is no claim A2"),
+            (cause.replace("[\"A1\"]", "[]"), "24: stalls: `claims` is empty"),
+            (cause.replace("\"A1\"", "\"A1\", \"A1\""), "24: stalls: claim A1 is in the cause"),
+            (cause.replace("ours", "our"), "24: stalls: is `our` meant to be `ours`?"),
+            (cause.replace("text", "texts"), "24: stalls: is `texts` meant to be `text`?"),
+            (format!("{cause}{cause}"), "30: there are two causes stalls"),
+            (format!("{cause}{second}"), "30: drops: claim A1 is in the cause stalls, too"),
+        ] {
+            let error = read_text(&with(&text)).map(|_| ()).unwrap_err();
+            let expected = format!("mine/paper.toml:{expected}");
+            assert!(error.starts_with(&expected), "{error}\nexpected: {expected}");
+        }
+        let long = with(cause).replace("What", &"long ".repeat(200));
+        let error = read_text(&long).map(|_| ()).unwrap_err();
+        assert!(error.starts_with("mine/paper.toml:1: `reading` has at most 900"), "{error}");
+    }
 
     #[test]
     fn errors_name_the_line_of_the_claim_or_experiment() {

@@ -30,6 +30,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether a run that is planned is not there.
+    pub fn lacks_runs(&self) -> bool {
+        self.arms.iter().any(|arm| arm.runs.len() < arm.planned.len())
+    }
+
     /// With the runs of the second variant of each pair in the place of the first one's.
     pub fn without(&self, pairs: &[Off]) -> Found {
         let stand_in = |arm: &Arm| {

@@ -17,6 +17,7 @@ impl Recorded {
         let recorded = || {
             let (version, effort) = (&self.version, &self.effort);
             let mut of = Reproduction::new(&paper.name, &paper.title, version, effort);
+            (of.reading, of.causes) = (paper.reading.clone(), paper.causes.clone());
             of.claims = self.claims.clone();
             let nothing = Found::default();
             let shown = paper.experiments.iter().map(|one| one.shown(&[], &nothing, ""));

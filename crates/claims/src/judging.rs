@@ -61,6 +61,11 @@ impl Claim {
             judged.spread(spread(&self.measure, experiment, found));
             judged.best_of = self.measure.points(found);
             judged.completed = self.measure.completed(experiment, found);
+            judged.seeds = found.arms.iter().map(|arm| arm.planned.len() as u32).min();
+            judged.results = Some(millpond_core::RESULTS);
+        }
+        if judged.status == Verdict::Fails {
+            judged.cause = paper.cause(&self.id).map_or(String::new(), |cause| cause.name.clone());
         }
         self.with_baseline(judged, paper, experiment, found, decidable.is_ok())
     }

@@ -7,9 +7,10 @@ use crate::error::Error;
 use crate::experiment::Effort;
 use crate::file::{PAPER, built_file, papers, read_paper};
 use crate::paper::Paper;
-use crate::reproducing::Ended;
+use crate::reproducing::{Ended, Recording, Reproducing};
 use millpond_results::{
-    Absolute, Claim, ClaimKind, KindCounts, Manifest, Noise, Verdict, kind_counts,
+    Absolute, Claim, ClaimKind, KindCounts, Manifest, Noise, Verdict, World, causes_text, failing,
+    kind_counts,
 };
 use millpond_scenario::folder_of;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use std::path::Path;
 
 /// Beside `paper.toml`: what was measured.
 pub const RESULTS: &str = "results.json";
+/// The effort of a record that the ledger decided.
+const LEDGER_DECIDES: &str = "ledger";
 /// Beside `paper.toml`: the page.
 pub const PAGE: &str = "page.md";
 
@@ -29,18 +32,50 @@ pub struct Recorded {
     pub revision: String,
     /// The day of the run, `2026-11-25`.
     pub date: String,
-    /// `full` or `quick`.
+    /// `full`, `quick`, or `ledger`: then the ledger's runs decided, and there is no one run with
+    /// a day and a revision.
     pub effort: String,
+    /// The runs of the ledger that decided.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub runs: usize,
     pub claims: Vec<Claim>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(runs: &usize) -> bool {
+    *runs == 0
 }
 
 impl Recorded {
     /// Of a reproduction that has ended now; `manifest` is of this program.
-    pub fn of(ended: &Ended, effort: Effort, manifest: &Manifest) -> Recorded {
+    pub fn of(ended: &Ended, job: &Reproducing, manifest: &Manifest) -> Recorded {
+        // Causes are the paper's, beside the record.
+        let bare = |claim: &Claim| Claim { cause: String::new(), ..claim.clone() };
+        let claims = ended.reproduction.claims.iter().map(bare).collect();
+        let version = manifest.version.clone();
+        if job.recording == Recording::Decide {
+            let effort = LEDGER_DECIDES.to_string();
+            return Recorded { version, effort, runs: ended.runs, claims, ..Recorded::default() };
+        }
         let date = manifest.started_at.chars().take_while(|c| *c != 'T').collect();
-        let (version, revision) = (manifest.version.clone(), manifest.revision.clone());
-        let claims = ended.reproduction.claims.clone();
-        Recorded { version, revision, date, effort: effort.name().to_string(), claims }
+        let (revision, effort) = (manifest.revision.clone(), job.effort.name().to_string());
+        Recorded { version, revision, date, effort, claims, runs: 0 }
+    }
+
+    /// With the values that an older record has of claims of other worlds than the simulator which
+    /// were not measured now, each with its day: not every machine has these worlds.
+    fn keeping(mut self, old: &Recorded) -> Recorded {
+        let is_open =
+            |of: &&mut Claim| of.status == Verdict::NotEvaluated && of.world != World::Sim;
+        for claim in self.claims.iter_mut().filter(is_open) {
+            let is_same = |of: &&Claim| of.id == claim.id && of.accept == claim.accept;
+            let measured = |of: &&Claim| of.status != Verdict::NotEvaluated;
+            let Some(of) = old.claims.iter().find(is_same).filter(measured) else { continue };
+            let Claim { source, statement, kind, paper, .. } = claim.clone();
+            let date = if of.date.is_empty() { &old.date } else { &of.date }.clone();
+            *claim = Claim { source, statement, kind, paper, date, ..of.clone() };
+        }
+        self
     }
 
     /// Reads the `results.json` of a paper's folder.
@@ -72,8 +107,11 @@ impl Recorded {
         serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
     }
 
-    /// The run in words: `full run of 2026-11-25, revision 28e457c7c6f2`.
+    /// The run in words: `full run of 2026-11-25, revision 28e457c7c6f2`; or the ledger's.
     pub(crate) fn run(&self) -> String {
+        if self.effort == LEDGER_DECIDES {
+            return format!("by the {} runs of its ledger", self.runs);
+        }
         format!("{} run of {}, revision {}", self.effort, self.date, self.revision)
     }
 
@@ -96,7 +134,7 @@ impl Recorded {
                 paper.name
             )));
         }
-        let has_full = Recorded::read(folder).is_ok_and(|old| old.effort == Effort::Full.name());
+        let has_full = Recorded::read(folder).is_ok_and(|old| old.effort != Effort::Quick.name());
         if effort == Effort::Quick && has_full && !force {
             let text = format!(
                 "{at} has the results of a full run; --force replaces them by those of --quick"
@@ -112,8 +150,11 @@ impl Recorded {
     ///
     /// If a file cannot be written.
     pub fn write(&self, paper: &Paper, folder: &Path) -> Result<(), Error> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| Error::Runs(e.to_string()))?;
-        for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, self))] {
+        let old = Recorded::read(folder).unwrap_or_default();
+        let recorded = self.clone().keeping(&old);
+        let text =
+            serde_json::to_string_pretty(&recorded).map_err(|e| Error::Runs(e.to_string()))?;
+        for (name, text) in [(RESULTS, text + "\n"), (PAGE, page(paper, &recorded))] {
             let path = folder.join(name);
             std::fs::write(&path, text)
                 .map_err(|e| Error::Runs(format!("cannot write {}: {e}", path.display())))?;
@@ -124,33 +165,67 @@ impl Recorded {
 
 pub fn page(paper: &Paper, recorded: &Recorded) -> String {
     let mut page = format!("# {}\n\n", paper.title);
-    let claims = &recorded.claims;
-    let of = |status: Verdict| claims.iter().filter(move |claim| claim.status == status);
-    let (hold, fail) = (of(Verdict::Holds).count(), of(Verdict::Fails).count());
+    if !paper.reading.is_empty() {
+        let _ = writeln!(page, "{}\n", paper.reading);
+    }
+    let claims: Vec<&Claim> = recorded.claims.iter().collect();
+    let of = |status: Verdict| -> Vec<&Claim> {
+        claims.iter().copied().filter(|claim| claim.status == status).collect()
+    };
+    let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(of);
+    let failing = failing(&paper.name, &fail, &paper.causes);
     // Other papers may be in any folder.
     let is_built_in = papers().iter().any(|built| built.name == paper.name);
     let name = if is_built_in { paper.name.as_str() } else { "FOLDER" };
+    let usual = usual(&claims);
+    let seeds = usual.map_or(String::new(), |(seeds, results)| {
+        format!("; each claim by {}, version {results} of results", of_seeds(seeds))
+    });
     let _ = write!(
         page,
-        "{hold} of {} claims hold, {fail} fail. `millpond reproduce {name}` runs the experiments \
-         and decides the claims; this page is generated from [paper.toml](paper.toml) and \
-         [results.json](results.json) ({run}).\n\n",
+        "{} of {} claims hold, {} are not evaluated. {}. `millpond reproduce {name}` runs the \
+         experiments and decides the claims; this page is generated from [paper.toml](paper.toml) \
+         and [results.json](results.json) ({run}{seeds}).\n\n",
+        hold.len(),
         claims.len(),
+        open.len(),
+        causes_text(&failing),
         run = recorded.run()
     );
     page += "| kind | claims | hold | fail | not evaluated | hold without the mechanism, too \
              |\n|---|---|---|---|---|---|\n";
-    for of in kind_counts(&claims.iter().collect::<Vec<_>>()) {
+    for of in kind_counts(&claims) {
         let KindCounts { kind, all, verdicts: [hold, fail, open], anyway, .. } = of;
         let _ = writeln!(page, "| {} | {all} | {hold} | {fail} | {open} | {anyway} |", kind.name());
     }
-    let failing: Vec<&Claim> = of(Verdict::Fails).collect();
-    table(&mut page, paper, "Claims that fail", &failing);
-    let holding: Vec<&Claim> = of(Verdict::Holds).collect();
-    table(&mut page, paper, "Claims that hold", &holding);
-    let open: Vec<&Claim> = of(Verdict::NotEvaluated).collect();
+    if !failing.is_empty() {
+        page += "\n## Claims that fail\n";
+    }
+    for group in failing {
+        let _ = write!(page, "\n### {}\n\n", group.title());
+        if let Some(cause) = group.cause {
+            let text: Vec<&str> = cause.text.split_whitespace().collect();
+            let _ = writeln!(page, "{}\n", text.join(" "));
+        }
+        table(&mut page, paper, usual, &group.claims);
+    }
+    if !hold.is_empty() {
+        page += "\n## Claims that hold\n\n";
+        table(&mut page, paper, usual, &hold);
+    }
     not_evaluated(&mut page, paper, &open);
     page
+}
+
+/// The seeds and the version of results that most claims are by; `None` before there were versions.
+fn usual(claims: &[&Claim]) -> Option<(u32, u32)> {
+    let all: Vec<(u32, u32)> = claims.iter().filter_map(|of| of.seeds.zip(of.results)).collect();
+    let count = |one: &(u32, u32)| all.iter().filter(|other| *other == one).count();
+    all.iter().copied().max_by_key(|one| (count(one), *one))
+}
+
+fn of_seeds(seeds: u32) -> String {
+    if seeds == 1 { "1 seed".into() } else { format!("{seeds} seeds") }
 }
 
 /// The claims that no run decided, by reason in the order of the first claim of each.
@@ -185,7 +260,7 @@ fn parts(claim: &Claim) -> [&str; 3] {
 
 /// A table of claims. Those that ask the same in several settings follow the others, below a row
 /// with their question.
-fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
+fn table(page: &mut String, paper: &Paper, usual: Option<(u32, u32)>, claims: &[&Claim]) {
     let mut asked: Vec<Vec<&Claim>> = Vec::new();
     for &claim in claims {
         let key = |of: &Claim| (parts(of)[1].to_string(), of.accept);
@@ -195,13 +270,8 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
         }
     }
     asked.sort_by_key(|claims| claims.len() > 1);
-    if !asked.is_empty() {
-        let _ = write!(
-            page,
-            "\n## {title}\n\n| claim | statement | published | accepted | measured | |\n\
-             |---|---|---|---|---|---|\n"
-        );
-    }
+    *page += "| claim | statement | published | accepted | measured | |\n\
+              |---|---|---|---|---|---|\n";
     for claims in asked {
         let is_shared = claims.len() > 1;
         if is_shared {
@@ -215,7 +285,8 @@ fn table(page: &mut String, paper: &Paper, title: &str, claims: &[&Claim]) {
             let has_number = is_shared && !number.is_empty();
             let published = if has_number { number.to_string() } else { published(claim) };
             let accepted = if is_shared { String::new() } else { accepted(claim) + " " };
-            let (name, measured, remarks) = (short(paper, claim), measured(claim), remarks(claim));
+            let (name, measured) = (short(paper, claim), measured(claim));
+            let remarks = remarks(claim, usual);
             let _ = writeln!(
                 page,
                 "| {name} | {statement} | {published} | {accepted}| {measured} | {remarks}|"
@@ -250,20 +321,28 @@ fn measured(claim: &Claim) -> String {
     claim.held(value).unwrap_or_else(number)
 }
 
-/// The claim's kind, unless it is published, and what its verdict is worth.
-fn remarks(claim: &Claim) -> String {
-    let mut remarks: Vec<&str> = Vec::new();
+/// The claim's kind, unless it is published, what its verdict is worth, and what it is by where
+/// that is not as usual.
+fn remarks(claim: &Claim, usual: Option<(u32, u32)>) -> String {
+    let mut remarks: Vec<String> = Vec::new();
     if claim.kind != ClaimKind::Published {
-        remarks.push(claim.kind.name());
+        remarks.push(claim.kind.name().into());
     }
     let open =
         claim.completed_percent().map(|percent| format!("only {} % completed", plain(percent)));
-    remarks.extend(open.as_deref());
+    remarks.extend(open);
     if claim.noise == Noise::Within {
-        remarks.push("within the noise");
+        remarks.push("within the noise".into());
     }
     if claim.holds_anyway() {
-        remarks.push("also without it");
+        remarks.push("also without it".into());
+    }
+    let own =
+        |of: fn((u32, u32)) -> u32, own: Option<u32>| own.filter(|own| usual.map(of) != Some(*own));
+    remarks.extend(own(|(seeds, _)| seeds, claim.seeds).map(of_seeds));
+    remarks.extend(own(|(_, results)| results, claim.results).map(|of| format!("results {of}")));
+    if !claim.date.is_empty() {
+        remarks.push(format!("of {}", claim.date));
     }
     let text = remarks.join(", ");
     if text.is_empty() { text } else { text + " " }
@@ -340,6 +419,13 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chosen::Chosen;
+    use crate::design::Design;
+    use crate::experiment::Prepared;
+    use crate::ledger::LEDGER;
+    use crate::reproducing::Runner;
+    use millpond_results::{Cause, Lies, SweepFolder};
+    use std::sync::Arc;
 
     #[test]
     fn pages_are_what_their_data_give() {
@@ -379,6 +465,167 @@ mod tests {
                 assert_eq!((of.accept, of.paper), (claim.accept(), claim.paper), "{id}");
             }
         }
+    }
+
+    struct NoRunner;
+
+    impl Runner for NoRunner {
+        fn manifest(&self, _: &str) -> Manifest {
+            Manifest { version: env!("CARGO_PKG_VERSION").into(), ..Manifest::default() }
+        }
+
+        fn print(&self, _: &str) {}
+
+        fn run(
+            &self,
+            _: &Prepared<'_>,
+            _: &Design,
+            _: &SweepFolder,
+        ) -> Result<Vec<(u32, String)>, Error> {
+            Err(Error::Usage("the ledger makes no run".into()))
+        }
+    }
+
+    /// MILLPOND_BLESS=1 writes records and pages.
+    #[test]
+    fn records_are_what_ledgers_decide() {
+        for paper in papers() {
+            let folder =
+                Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(&paper.name);
+            if !folder.join(LEDGER).is_file() {
+                continue;
+            }
+            let paper = Arc::new(read_paper(&folder).unwrap());
+            let job = Reproducing {
+                effort: Effort::Full,
+                seeds: None,
+                force: false,
+                out: folder.join("no results"),
+                chosen: Chosen::of(&paper, &[]).unwrap(),
+                recording: Recording::Decide,
+                paper: Arc::clone(&paper),
+            };
+            let ended = job.run(&NoRunner).unwrap_or_else(|e| panic!("{e}"));
+            let now = Recorded::of(&ended, &job, &NoRunner.manifest(""));
+            if std::env::var_os("MILLPOND_BLESS").is_some() {
+                now.write(&paper, &folder).unwrap();
+            }
+            let recorded = Recorded::read(&folder).unwrap();
+            assert!(
+                now.keeping(&recorded) == recorded,
+                "papers/{0}/{RESULTS} differs from its ledger: `millpond reproduce papers/{0} \
+                 --from-ledger --page papers/{0}` writes it",
+                paper.name
+            );
+        }
+    }
+
+    /// README's cells of a paper: verdicts of its published claims, and causes of failures.
+    fn cells_of(paper: &Paper, recorded: &Recorded, mark: &str) -> [String; 2] {
+        let is_published = |of: &&Claim| of.kind == ClaimKind::Published;
+        let claims: Vec<&Claim> = recorded.claims.iter().filter(is_published).collect();
+        let n = |status| claims.iter().filter(|of| of.status == status).count();
+        let [hold, fail, open] = [Verdict::Holds, Verdict::Fails, Verdict::NotEvaluated].map(n);
+        if recorded.effort == Effort::Quick.name() {
+            return [format!("[full runs not yet recorded][{mark}]"), "–".into()];
+        }
+        let text = causes_text(&failing(&paper.name, &claims, &paper.causes));
+        let causes = text.split_once(", by ").map_or("not yet found", |(_, causes)| causes);
+        let causes = if fail == 0 { "–" } else { causes };
+        [format!("[{hold} hold, {fail} fail, {open} open][{mark}]"), causes.to_string()]
+    }
+
+    #[test]
+    fn the_readmes_table_is_what_is_recorded() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+        let readme = std::fs::read_to_string(&path).unwrap();
+        let mut rows = 0;
+        let row = |line: &str| {
+            let name = line.strip_prefix("| [").and_then(|rest| rest.split_once("] |"))?.0;
+            let paper = papers().iter().find(|of| of.name == name.to_lowercase())?;
+            let recorded =
+                Recorded::read(&path.with_file_name("papers").join(&paper.name)).unwrap();
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+            let [judged, causes] = cells_of(paper, &recorded, &paper.name[..1]);
+            Some(format!("|{} | {judged} | {causes} |", cells[..cells.len() - 2].join(" | ")))
+        };
+        let mut lines: Vec<String> = readme.lines().map(String::from).collect();
+        for line in &mut lines {
+            if let Some(now) = row(line) {
+                *line = now;
+                rows += 1;
+            }
+        }
+        let now = lines.join("\n") + "\n";
+        if std::env::var_os("MILLPOND_BLESS").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        assert_eq!(rows, 5);
+        assert!(
+            std::fs::read_to_string(&path).unwrap() == now,
+            "README's table differs from papers/: MILLPOND_BLESS=1 cargo test -p millpond-claims \
+             --lib page:: writes it"
+        );
+    }
+
+    /// A cause that no claim fails by any more is to be removed; a quick run decides too little.
+    #[test]
+    fn every_cause_of_a_paper_has_a_claim_that_fails() {
+        for paper in papers() {
+            let recorded = Recorded::find(paper, &paper.name).unwrap();
+            let holds = |name: &String| {
+                let id = format!("{}-{name}", paper.name);
+                recorded.claims.iter().any(|of| of.id == id && of.status == Verdict::Holds)
+            };
+            let is_quick = recorded.effort == Effort::Quick.name();
+            for cause in paper.causes.iter().filter(|_| !is_quick) {
+                assert!(!cause.claims.iter().all(holds), "{}: {}", paper.name, cause.name);
+            }
+        }
+    }
+
+    #[test]
+    fn failing_claims_are_grouped_by_cause() {
+        let claim = |id: &str, status, seeds| Claim {
+            id: format!("p-{id}"),
+            status,
+            statement: format!("statement {id}"),
+            seeds: Some(seeds),
+            results: Some(1),
+            ..Claim::default()
+        };
+        let cause = |name: &str, claims: &[&str], lies| Cause {
+            name: name.into(),
+            title: format!("Title of {name}"),
+            claims: claims.iter().map(ToString::to_string).collect(),
+            lies,
+            text: format!("Text of {name}."),
+        };
+        let paper = Paper {
+            name: "p".into(),
+            title: "P".into(),
+            reading: "What holds.".into(),
+            causes: vec![cause("a", &["A1", "A2"], Lies::Ours), cause("b", &["B1"], Lies::Open)],
+            ..Paper::default()
+        };
+        let claims = vec![
+            claim("B1", Verdict::Holds, 5),
+            claim("A1", Verdict::Fails, 5),
+            claim("C1", Verdict::Fails, 5),
+            Claim { date: "2026-11-25".into(), ..claim("A2", Verdict::Fails, 3) },
+        ];
+        let text = page(&paper, &Recorded { claims, ..Recorded::default() });
+        for part in [
+            "# P\n\nWhat holds.\n\n1 of 4 claims hold, 0 are not evaluated. 3 claims fail, by 1 \
+             cause: 1 ours; the cause of 1 is not yet found. ",
+            "; each claim by 5 seeds, version 1 of results).",
+            "## Claims that fail\n\n### Title of a (ours, 2 claims)\n\nText of a.\n\n| claim ",
+            "| A2 | statement A2 | – | – | – | 3 seeds, of 2026-11-25 |\n",
+            "\n### Cause not yet found (1 claim)\n\n| claim ",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains("Title of b"), "{text}");
     }
 
     #[test]

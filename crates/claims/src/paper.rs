@@ -3,6 +3,7 @@
 use crate::baseline::Baselines;
 use crate::claim::Claim;
 use crate::experiment::Experiment;
+use millpond_results::Cause;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,10 @@ pub struct Paper {
     pub name: String,
     pub title: String,
     pub year: u16,
+    /// The paragraph that opens its page; may be empty.
+    pub reading: String,
+    /// The causes of claims that fail.
+    pub causes: Vec<Cause>,
     pub experiments: Vec<Experiment>,
     pub claims: Vec<Claim>,
     /// The schemes with the mechanism off, on which claims are judged as well.
@@ -20,6 +25,11 @@ pub struct Paper {
 }
 
 impl Paper {
+    /// The cause of a claim that fails.
+    pub fn cause(&self, claim: &str) -> Option<&Cause> {
+        self.causes.iter().find(|cause| cause.claims.iter().any(|own| own == claim))
+    }
+
     pub fn experiment(&self, name: &str) -> Option<&Experiment> {
         self.experiments.iter().find(|experiment| experiment.name == name)
     }

@@ -14,7 +14,7 @@ use crate::paper::Paper;
 use millpond_core::random::Stream;
 use millpond_results::{
     Claim as Judged, Experiment as Shown, Manifest, Point, REPRODUCTION, Reproduction, Status,
-    Sweep, SweepFolder, SweepRun, World, finish_sweep, not_a_result,
+    Sweep, SweepFolder, SweepRun, Verdict, World, finish_sweep, not_a_result,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,9 @@ const MARK: &str = ".millpond-reproduce";
 
 /// An experiment that is ready to run, or why it is left out.
 pub type Planned<'a> = (&'a Experiment, Result<Prepared<'a>, &'a str>);
+
+/// Why the ledger leaves a claim undecided.
+const NOT_RECORDED: &str = "runs not yet recorded";
 
 /// The program that makes the runs and prints how a reproduction goes on.
 pub trait Runner {
@@ -97,6 +100,7 @@ pub struct Ended {
     pub failed: usize,
     /// Runs that stalled: their experiments decide no claim.
     pub stalled: usize,
+    /// The runs that were asked for; those of the ledger, if that decided.
     pub runs: usize,
 }
 
@@ -119,8 +123,12 @@ impl Reproducing {
             self.take_folder()?;
         }
         let manifest = runner.manifest("");
-        let of =
-            Reproduction::new(&self.paper.name, &self.paper.title, VERSION, self.effort.name());
+        let paper = &self.paper;
+        let of = Reproduction {
+            reading: paper.reading.clone(),
+            causes: paper.causes.clone(),
+            ..Reproduction::new(&paper.name, &paper.title, VERSION, self.effort.name())
+        };
         let mut ended =
             Ended { reproduction: of, claims: Vec::new(), failed: 0, stalled: 0, runs: 0 };
         let (mut all_found, mut stopped) = (Vec::new(), None);
@@ -162,6 +170,9 @@ impl Reproducing {
                     if self.recording != Recording::None {
                         ledger.fill(&prepared, &mut found);
                     }
+                    if self.recording == Recording::Decide {
+                        ended.runs += found.arms.iter().map(|arm| arm.runs.len()).sum::<usize>();
+                    }
                     (found, prepared.failures(&folder), note)
                 }
                 Err(why) => {
@@ -199,7 +210,10 @@ impl Reproducing {
         let judged = self.paper.claims.iter().filter_map(|claim| {
             let (experiment, found) =
                 all.iter().find(|(experiment, _)| experiment.name == claim.experiment())?;
-            Some(claim.judge(&self.paper, experiment, found, self.effort))
+            let judged = claim.judge(&self.paper, experiment, found, self.effort);
+            let is_open = judged.status == Verdict::NotEvaluated && found.lacks_runs();
+            let is_missing = is_open && self.recording == Recording::Decide;
+            Some(if is_missing { Judged { note: NOT_RECORDED.into(), ..judged } } else { judged })
         });
         judged.collect()
     }

@@ -60,7 +60,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     for job in &jobs {
         let options = Options { beside: &beside, ..options(args, &terminal) };
         let ended = reproduce_paper(job, &options)?;
-        let measured = || Recorded::of(&ended, job.effort, &manifest(""));
+        let measured = || Recorded::of(&ended, job, &manifest(""));
         match page_of_one {
             Some(folder) => measured().write(&job.paper, folder)?,
             None if args.page.is_none() => {}

@@ -34,7 +34,7 @@ pub use folder::target::{Owner, not_a_result};
 pub use folder::{Folder, Progress};
 pub use millpond_core::congestion::Quantity;
 pub use model::checksum::of_file as checksum_of_file;
-pub use model::claim::{Absolute, Claim, ClaimKind, Counted, Verdict, claims_json};
+pub use model::claim::{Absolute, Cause, Claim, ClaimKind, Counted, Lies, Verdict, claims_json};
 pub use model::error::{Error, Result};
 pub use model::estimate::{Difference, Estimate, Noise, ShownNumber};
 pub use model::goodput::{GoodputOverTime, Recovery};
@@ -61,7 +61,7 @@ pub use model::sweep::{Axis, Point, SWEEP, Sweep, SweepRun};
 pub use model::totals::{Totals, peak_rss_bytes};
 pub use model::tree::Tree;
 pub use model::variant::{VariantResult, read_compare, read_results};
-pub use render::claims::{KindCounts, kind_counts};
+pub use render::claims::{Failing, KindCounts, causes_text, failing, kind_counts};
 pub use render::exchange::{
     claims_junit, claims_markdown, compare_junit, compare_markdown, judged_markdown, judged_text,
 };

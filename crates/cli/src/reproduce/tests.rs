@@ -111,7 +111,7 @@ fn paper_of(first: Experiment) -> Paper {
             drops("S2", "alone", [None, Some(0.0)]),
         ],
         baselines: Baselines { off: texts(&[("large", "small")]), ..Baselines::default() },
-        folder: None,
+        ..Paper::default()
     }
 }
 

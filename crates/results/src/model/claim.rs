@@ -66,6 +66,35 @@ impl Verdict {
     }
 }
 
+words! {
+    /// Where the cause of a failure lies.
+    #[derive(Default)]
+    pub enum Lies {
+        /// In this project: a model or a setting that differs from the paper's.
+        Ours = "ours",
+        /// In the paper: its own sources or arithmetic do not give the number.
+        Paper = "paper",
+        /// Public sources leave open what decides it.
+        Sources = "sources",
+        /// Nobody has found it yet.
+        #[default]
+        Open = "open",
+    }
+}
+
+/// A cause of failing claims, as `[[cause]]` of a `paper.toml` has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    pub name: String,
+    pub title: String,
+    /// The claims that fail by it, without the paper's name.
+    pub claims: Vec<String>,
+    pub lies: Lies,
+    /// The experiment that turns it on, with its figures, or why there is none.
+    pub text: String,
+}
+
 /// A claim of a paper, and what became of it: an element of `claims.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
@@ -95,6 +124,18 @@ pub struct Claim {
     pub interval_kind: Option<IntervalKind>,
     /// The effect of the spread on the verdict, in the words of `compare`.
     pub noise: Noise,
+    /// How many seeds `measured` is of, and the version of their results; absent where nothing was
+    /// measured, or before there were versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<u32>,
+    /// The day of an earlier run that the values are kept from; empty if they are of this one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
+    /// The name of the cause, if it fails and the cause is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
     /// Points of a sweep of which `measured` is the best; absent where it is of one point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_of: Option<u32>,

@@ -27,7 +27,7 @@ pub(crate) mod variant;
 pub(crate) mod words;
 
 pub(crate) use checksum::sealed_text;
-pub(crate) use claim::{Claim, ClaimKind, Verdict};
+pub(crate) use claim::{Cause, Claim, ClaimKind, Lies, Verdict};
 pub(crate) use columns::{Of, ROW_GROUP, Table};
 pub(crate) use error::{At, Error, Result};
 pub(crate) use estimate::{Difference, Estimate, Noise, ShownNumber};

@@ -13,7 +13,7 @@
 //! Invariant: what is measured stands beside what is published and is never mixed with it; the
 //! bytes depend on the runs' summaries and queries alone, but for `manifest.json`.
 
-use crate::model::claim::Claim;
+use crate::model::claim::{Cause, Claim};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -203,6 +203,12 @@ pub struct Reproduction {
     pub version: String,
     /// `full` or `quick`.
     pub effort: String,
+    /// The paragraph that opens its page; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reading: String,
+    /// The causes of the claims that fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
     pub experiments: Vec<Experiment>,
     pub claims: Vec<Claim>,
 }

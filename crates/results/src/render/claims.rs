@@ -1,6 +1,8 @@
 //! Claims in words and numbers, as tables and pages show them.
 
-use crate::model::{Claim, ClaimKind, IntervalKind, Noise, Reproduction, Verdict, World};
+use crate::model::{
+    Cause, Claim, ClaimKind, IntervalKind, Lies, Noise, Reproduction, Verdict, World,
+};
 use crate::render::format::{NONE, count, digits, percent, time};
 
 /// The flag of a claim that holds without its mechanism.
@@ -8,7 +10,80 @@ pub(crate) const ANYWAY: &str = "also holds with the mechanism off";
 
 /// The claim's name without the paper's.
 pub(crate) fn short_id<'a>(of: &Reproduction, claim: &'a Claim) -> &'a str {
-    claim.id.strip_prefix(&of.paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
+    short(&of.paper, claim)
+}
+
+fn short<'a>(paper: &str, claim: &'a Claim) -> &'a str {
+    claim.id.strip_prefix(paper).and_then(|id| id.strip_prefix('-')).unwrap_or(&claim.id)
+}
+
+/// Claims that fail by one cause; without it, their cause is not yet found.
+pub struct Failing<'a> {
+    pub cause: Option<&'a Cause>,
+    pub claims: Vec<&'a Claim>,
+}
+
+impl Failing<'_> {
+    /// Where the cause lies: `ours`, `the paper's`.
+    fn lies(&self) -> Lies {
+        self.cause.map_or(Lies::Open, |cause| cause.lies)
+    }
+
+    /// `Stalls of 200 ms (ours, 14 claims)`.
+    pub fn title(&self) -> String {
+        let n = self.claims.len();
+        let s = if n == 1 { "" } else { "s" };
+        match self.cause {
+            Some(cause) => format!("{} ({}, {n} claim{s})", cause.title, lies_text(cause.lies)),
+            None => format!("Cause not yet found ({n} claim{s})"),
+        }
+    }
+}
+
+fn lies_text(lies: Lies) -> &'static str {
+    match lies {
+        Lies::Ours => "ours",
+        Lies::Paper => "the paper's",
+        Lies::Sources => "undecidable from public sources",
+        Lies::Open => "open",
+    }
+}
+
+/// The claims of a paper that fail, by cause in the order of the causes; last those without one.
+pub fn failing<'a>(paper: &str, claims: &[&'a Claim], causes: &'a [Cause]) -> Vec<Failing<'a>> {
+    let is_of =
+        |cause: &Cause, claim: &Claim| cause.claims.iter().any(|id| id == short(paper, claim));
+    let of = |cause: Option<&'a Cause>| {
+        let fails = |claim: &&&Claim| claim.status == Verdict::Fails;
+        let own = |claim: &&&Claim| match cause {
+            Some(cause) => is_of(cause, claim),
+            None => !causes.iter().any(|cause| is_of(cause, claim)),
+        };
+        Failing { cause, claims: claims.iter().filter(fails).filter(own).copied().collect() }
+    };
+    let all = causes.iter().map(Some).chain([None]).map(of);
+    all.filter(|failing| !failing.claims.is_empty()).collect()
+}
+
+/// `76 claims fail, by 6 causes: 2 ours, 3 the paper's, 1 open`.
+pub fn causes_text(failing: &[Failing<'_>]) -> String {
+    let of = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let known = failing.iter().filter(|failing| failing.cause.is_some());
+    let lies = |lies: Lies| {
+        let n = known.clone().filter(|failing| failing.lies() == lies).count();
+        (n > 0).then(|| format!("{n} {}", lies_text(lies)))
+    };
+    let parts: Vec<String> = Lies::ALL.into_iter().filter_map(lies).collect();
+    let all: usize = failing.iter().map(|failing| failing.claims.len()).sum();
+    let unknown = failing.iter().find(|failing| failing.cause.is_none());
+    let mut text = of(all, "claim") + if all == 1 { " fails" } else { " fail" };
+    if !parts.is_empty() {
+        text += &format!(", by {}: {}", of(known.count(), "cause"), parts.join(", "));
+    }
+    match unknown {
+        Some(unknown) => format!("{text}; the cause of {} is not yet found", unknown.claims.len()),
+        None => text,
+    }
 }
 
 pub(crate) fn worlds(claims: &[&Claim]) -> String {

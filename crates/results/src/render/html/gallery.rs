@@ -5,7 +5,7 @@
 
 use super::headline::{Strip, strips};
 use super::page::Page;
-use super::reproduction::{CLAIMS_HEAD, claim_row, labels};
+use super::reproduction::{CLAIMS_HEAD, claim_row, labels, reading};
 use super::reproduction_charts::charts;
 use crate::model::{Claim, Experiment, Reproduction, Verdict};
 use crate::render::claims::{KindCounts, about, kind_counts, short_id, worlds};
@@ -93,7 +93,9 @@ fn paper(of: &Exhibit) -> Block {
     let run = format!("{}, {}.", escape(&of.run), escape(&worlds(&claims)));
     let mut drawn = beside_published(reproduction);
     let rest = drawn.split_off(drawn.len().min(OPEN));
-    let mut blocks = vec![note(run), kinds(&claims)];
+    let mut blocks = vec![note(run)];
+    blocks.extend(reading(reproduction, &claims));
+    blocks.push(kinds(&claims));
     if !drawn.is_empty() {
         let (holds, fails) = (swatch(HOLDS), swatch(FAILS));
         let text = format!(

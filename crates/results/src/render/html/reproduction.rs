@@ -5,8 +5,8 @@
 //! claims about it.
 
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, completed, measured, short_id, spread, tally,
-    value, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, causes_text, completed, failing, measured,
+    short_id, spread, tally, value, worlds,
 };
 use crate::render::document::{Block, Stack, details, empty, note, row, section, table};
 use crate::render::experiments::{Row, page_rows};
@@ -31,7 +31,8 @@ pub(crate) fn page(of: &Reproduction) -> String {
     let experiment = |it: &Experiment| {
         section(&escape(&it.name), &escape(&it.title), experiment_blocks(of, it, &names))
     };
-    let claims_of_all = section("claims", "Claims", vec![claims_table(of)]);
+    let blocks = reading(of, &claims).into_iter().chain([claims_table(of)]).collect();
+    let claims_of_all = section("claims", "Claims", blocks);
     let blocks = std::iter::once(claims_of_all).chain(of.experiments.iter().map(experiment));
     let page = Page {
         kind: "reproduce",
@@ -50,6 +51,25 @@ pub(crate) fn labels(of: &Reproduction) -> Vec<&str> {
     let was_run = |of: &&Experiment| of.rows().next().is_some();
     let schemes = of.experiments.iter().filter(was_run).flat_map(|experiment| &experiment.schemes);
     each_once(schemes.map(|scheme| scheme.label.as_str()))
+}
+
+/// The reading of a paper, and the causes of its failing claims.
+pub(crate) fn reading(of: &Reproduction, claims: &[&Claim]) -> Vec<Block> {
+    let text = escape(&of.reading);
+    let text = (!text.is_empty()).then_some(Block::Paragraph { class: "", text });
+    let failing = failing(&of.paper, claims, &of.causes);
+    let rows = failing.iter().map(|group| {
+        let name = |claim: &&Claim| escape(short_id(of, claim));
+        let names = group.claims.iter().map(name).collect::<Vec<_>>().join(", ");
+        let text = group.cause.map_or(String::new(), |cause| escape(&cause.text));
+        let cell = |text: String| format!("<td class=\"text\">{text}</td>");
+        row(escape(&group.title()), [cell(names), cell(text)])
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let causes = (!rows.is_empty()).then(|| {
+        [note(causes_text(&failing) + "."), table("causes", "cause|claims|reading", rows)]
+    });
+    text.into_iter().chain(causes.into_iter().flatten()).collect()
 }
 
 fn claims_table(of: &Reproduction) -> Block {

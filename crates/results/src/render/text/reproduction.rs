@@ -5,12 +5,12 @@
 
 use crate::model::{Claim, Experiment, FEW, Reproduction, clean};
 use crate::render::claims::{
-    ANYWAY, about, absolutes, accepted, best_of, completed, measured, short_id, tally, value,
-    within, worlds,
+    ANYWAY, about, absolutes, accepted, best_of, causes_text, completed, failing, measured,
+    short_id, tally, value, within, worlds,
 };
 use crate::render::experiments::{Row, text_rows};
 use crate::render::format::{digits, time};
-use crate::render::text::layout::{filled, fitted, wrapped};
+use crate::render::text::layout::{WIDTH, filled, fitted, wrapped};
 
 /// Columns of a claim's name and statement together, and of a name at least.
 const WORDS: usize = 53;
@@ -46,6 +46,10 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
         format!("{} · {} · {}", clean(&of.title), clean(&of.effort), worlds(&claims)),
         String::new(),
     ];
+    if !of.reading.is_empty() {
+        lines.extend(broken(&clean(&of.reading), WIDTH - 1));
+        lines.push(String::new());
+    }
     let columns = Columns::of(claims.iter().map(|claim| short_id(of, claim)));
     lines.push(columns.row(["", "claim", "paper", "measured", "accepted", "status"]));
     for claim in &claims {
@@ -53,6 +57,14 @@ pub fn reproduction_table(of: &Reproduction, shown: impl Fn(&Claim) -> bool) -> 
     }
     lines.push(String::new());
     lines.extend(tally(&claims));
+    let failing = failing(&of.paper, &claims, &of.causes);
+    if !failing.is_empty() {
+        lines.push(causes_text(&failing));
+    }
+    for group in &failing {
+        let ids: Vec<&str> = group.claims.iter().map(|claim| short_id(of, claim)).collect();
+        lines.extend(wrapped("", &clean(&format!("{}: {}", group.title(), ids.join(", ")))));
+    }
     for group in claims.chunk_by(|a, b| a.note == b.note).filter(|group| !group[0].note.is_empty())
     {
         let name = match group {
@@ -117,8 +129,7 @@ fn experiment_lines(of: &Experiment) -> Vec<String> {
     };
     lines.extend(fitted(rows(of)));
     let text = format!(
-        "load: {}; each run simulates {}; ± is half of the 95 % interval over seeds, below {FEW} \
-         of their range{about}",
+        "load: {};{} ± is half of the 95 % interval over seeds, below {FEW} of their range{about}",
         clean(&of.load_axis),
         simulated(of)
     );
@@ -149,16 +160,17 @@ fn rows(of: &Experiment) -> Vec<Vec<String>> {
 /// The note on a table with bounds.
 const OF_BOUNDS: &str = " of the number before it; ≥ is a lower bound: flows were open at the end";
 
-/// How long runs are: one time, or the shortest and the longest.
+/// How long runs are: one time, or the shortest and the longest; nothing of a ledger's.
 fn simulated(of: &Experiment) -> String {
     let points = of.rows().map(|(_, point)| point);
     let mut times: Vec<f64> = points.map(|point| point.simulated_s * 1e6).collect();
     times.sort_by(f64::total_cmp);
     match times.as_slice() {
+        [.., 0.0] => String::new(),
         [first, .., last] if first != last => {
-            format!("{} to {}", time(Some(*first)), time(Some(*last)))
+            format!(" each run simulates {} to {};", time(Some(*first)), time(Some(*last)))
         }
-        all => time(all.first().copied()),
+        all => format!(" each run simulates {};", time(all.first().copied())),
     }
 }
 
