@@ -290,19 +290,6 @@ fn prose_names_its_subjects_within_100_columns() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// README repeats the counts of the papers' generated pages.
-#[test]
-fn readme_has_the_counts_of_the_papers_pages() {
-    let root = repository();
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    for paper in ["presto", "tlt", "canary", "nrm", "backdraft"] {
-        let page = fs::read_to_string(root.join("papers").join(paper).join("page.md")).unwrap();
-        let (counts, _) = page.split_once(" fail. ").expect("the page begins with its counts");
-        let counts = counts.rsplit('\n').next().unwrap().replace(" claims", "");
-        assert!(readme.contains(&format!("[{counts} fail]")), "README on {paper}: {counts} fail");
-    }
-}
-
 /// Each figure of `docs/enable` has a scenario and the command that makes it again: no page names a
 /// scenario that is not there, and no scenario lacks a page.
 #[test]
