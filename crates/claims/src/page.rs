@@ -629,6 +629,33 @@ mod tests {
     }
 
     #[test]
+    fn claims_of_other_worlds_keep_their_last_values_with_their_day() {
+        let claim = |id: &str, world, measured| {
+            let mut claim = Claim { id: id.into(), world, ..Claim::default() };
+            claim.accept = [None, Some(1.0)];
+            claim.judge(measured);
+            claim
+        };
+        let of = |date: &str, claims| Recorded { date: date.into(), claims, ..Recorded::default() };
+        let changed = Claim { accept: [None, Some(2.0)], ..claim("d", World::Lab, 0.5) };
+        let old = [World::Lab, World::Sim, World::Virtual].map(|world| claim("x", world, 0.5));
+        let old =
+            old.into_iter().zip(["a", "b", "c"]).map(|(of, id)| Claim { id: id.into(), ..of });
+        let old = of("2026-11-25", old.chain([changed]).collect());
+        let now = [
+            claim("a", World::Lab, f64::NAN),
+            claim("b", World::Sim, f64::NAN),
+            claim("c", World::Virtual, 0.7),
+            claim("d", World::Lab, f64::NAN),
+        ];
+        let kept = of("", now.to_vec()).keeping(&old);
+        let all: Vec<_> = kept.claims.iter().map(|of| (of.measured, of.date.as_str())).collect();
+        let expected = [(Some(0.5), "2026-11-25"), (None, ""), (Some(0.7), ""), (None, "")];
+        assert_eq!(all, expected);
+        assert_eq!(of("", now.to_vec()).keeping(&kept).claims, kept.claims, "the day stays");
+    }
+
+    #[test]
     fn a_page_is_not_written_into_another_papers_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers/hpcc");
         let other = papers().iter().find(|paper| paper.name != "hpcc").unwrap();

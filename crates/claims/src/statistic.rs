@@ -36,7 +36,8 @@ pub struct Number(
     pub Option<f64>,
     /// The samples beyond it, of a percentile.
     pub Option<f64>,
-    /// The flows or queries that completed, and those that started.
+    /// The flows or queries that completed, and those that started; lines leave it out if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub Option<[u64; 2]>,
 );
 
