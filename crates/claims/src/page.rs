@@ -41,7 +41,6 @@ pub struct Recorded {
     pub claims: Vec<Claim>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(runs: &usize) -> bool {
     *runs == 0
 }

@@ -104,6 +104,19 @@ pub struct Ended {
     pub runs: usize,
 }
 
+impl Ended {
+    /// Counts the runs of a sweep that has ended.
+    fn count(&mut self, sweep: &Sweep) {
+        let with = |of: fn(Status) -> bool| {
+            sweep.runs().filter(move |(_, run)| run.status.is_some_and(of)).count()
+        };
+        let all = sweep.runs().count();
+        self.runs += all;
+        self.failed += all - with(Status::is_final);
+        self.stalled += with(|status| status == Status::Stalled);
+    }
+}
+
 impl Reproducing {
     pub fn is_chosen(&self, experiment: &Experiment) -> bool {
         self.chosen.experiments.contains(&experiment.name)
@@ -138,42 +151,23 @@ impl Reproducing {
             let (found, failures, note) = match prepared {
                 Ok(prepared) => {
                     let mut note = prepared.runs.note.to_string();
-                    let runs = self.recording != Recording::Decide && stopped.is_none();
-                    if self.is_chosen(experiment) && runs {
+                    let is_run = self.is_chosen(experiment) && stopped.is_none();
+                    if is_run && self.recording != Recording::Decide {
                         match self.run_one(&prepared, &ledger, runner) {
-                            Ok(sweep) => {
-                                let with = |of: fn(Status) -> bool| {
-                                    sweep.runs().filter(move |(_, run)| run.status.is_some_and(of))
-                                };
-                                ended.runs += sweep.runs().count();
-                                ended.failed +=
-                                    sweep.runs().count() - with(Status::is_final).count();
-                                ended.stalled += with(|status| status == Status::Stalled).count();
-                            }
+                            Ok(sweep) => ended.count(&sweep),
                             Err(Error::Stopped(text)) => {
-                                note = [note.as_str(), "interrupted"].join(if note.is_empty() {
-                                    ""
-                                } else {
-                                    "; "
-                                });
+                                let and = if note.is_empty() { "" } else { "; " };
+                                note = format!("{note}{and}interrupted");
                                 stopped = Some(text);
                             }
                             Err(other) => return Err(other),
                         }
                     }
-                    let folder = self.folder_of(experiment);
-                    let mut found = match self.recording {
-                        Recording::Decide => prepared.planned(),
-                        _ => prepared.found(&folder)?,
-                    };
-                    self.record(&prepared, &found, &mut ledger, runner)?;
-                    if self.recording != Recording::None {
-                        ledger.fill(&prepared, &mut found);
-                    }
+                    let found = self.found(&prepared, &mut ledger, runner)?;
                     if self.recording == Recording::Decide {
                         ended.runs += found.arms.iter().map(|arm| arm.runs.len()).sum::<usize>();
                     }
-                    (found, prepared.failures(&folder), note)
+                    (found, prepared.failures(&self.folder_of(experiment)), note)
                 }
                 Err(why) => {
                     let (name, left_out) = (experiment.name.clone(), Some(why.to_string()));
@@ -204,6 +198,24 @@ impl Reproducing {
         ended.claims =
             ended.reproduction.claims.iter().filter(|claim| self.shows(claim)).cloned().collect();
         Ok(ended)
+    }
+
+    /// Reads an experiment's runs from folder and ledger, and records those that the ledger lacks.
+    fn found(
+        &self,
+        prepared: &Prepared<'_>,
+        ledger: &mut Ledger,
+        runner: &dyn Runner,
+    ) -> Result<Found, Error> {
+        let mut found = match self.recording {
+            Recording::Decide => prepared.planned(),
+            _ => prepared.found(&self.folder_of(prepared.of))?,
+        };
+        self.record(prepared, &found, ledger, runner)?;
+        if self.recording != Recording::None {
+            ledger.fill(prepared, &mut found);
+        }
+        Ok(found)
     }
 
     fn judge(&self, all: &[(&Experiment, Found)]) -> Vec<Judged> {
