@@ -19,11 +19,11 @@ use millpond_core::importance::{First, ImportanceParams};
 use millpond_core::params::Params;
 use millpond_core::registry::Choice;
 use millpond_core::{Bytes, Time};
-use millpond_scenario::HEADER_BYTES;
 use millpond_scenario::plan::Plan;
 use millpond_scenario::transport::{
     Deferral, LossDetection, Pacing, Reduction, TransportKind, TransportParams,
 };
+use millpond_scenario::{HEADER_BYTES, TIMESTAMP_BYTES};
 
 /// The kernel's retransmission timeout before it has measured a round trip (RFC 6298 (2.1)).
 pub const INITIAL_RTO: Time = Time::from_s(1);
@@ -32,6 +32,9 @@ pub const DELAYED_ACK: Time = Time::from_ms(40);
 
 /// The kernel's shortest probe timer, which a sender waits for whose host refuses its packets.
 pub const PROBE_TIMER: Time = Time::from_ms(200);
+
+/// The share by which CUBIC's window grows a round trip before the first loss.
+const FIRST_GROWTH: f64 = 0.05;
 
 const PS_PER_MS: u64 = 1_000_000_000;
 
@@ -46,8 +49,8 @@ pub struct Kernel {
     /// The bytes of a flow in its host's queue from which on TCP small queues hold it back; `None`:
     /// they never do.
     pub small_queue: Option<Bytes>,
-    /// Whether the simulator beside it has the kernel's deferral of segments and its timers' ticks.
-    /// Beside a lab their effect is not measured yet.
+    /// Whether the simulator beside it has the kernel's deferral of segments, its timers' ticks,
+    /// its interrupts and its time stamps. Beside a lab their effect is not measured yet.
     pub has_ticks: bool,
     /// Whether its interfaces have the qdisc `fq`, which spaces segments by TCP's pacing rate.
     pub has_fq: bool,
@@ -124,6 +127,11 @@ pub fn rto_min(plan: &Plan, kernel: &Kernel) -> u64 {
     plan.transport.min_rto.max(kernel.jiffy).as_ps().div_ceil(PS_PER_MS)
 }
 
+/// Bytes of options that the kernel takes off the segment size that is advertised.
+pub fn options(plan: &Plan) -> u32 {
+    plan.host.headers - HEADER_BYTES
+}
+
 /// The attributes of a host's route to all others.
 pub fn route(plan: &Plan, kernel: &Kernel) -> String {
     let transport = &plan.transport;
@@ -133,7 +141,7 @@ pub fn route(plan: &Plan, kernel: &Kernel) -> String {
         attributes += " quickack 1";
     }
     if let Some(mss) = transport.mss {
-        attributes += &format!(" advmss {mss}");
+        attributes += &format!(" advmss {}", mss + options(plan));
     }
     attributes
 }
@@ -148,6 +156,11 @@ fn values(plan: &Plan, kernel: &Kernel) -> Vec<(&'static str, bool, String)> {
     let probes = plan.limits.is_empty() || transport.probe_timer == PROBE_TIMER;
     let queue = kernel.small_queue.map_or("off".to_string(), |bytes| bytes.to_string());
     let ticks = !kernel.has_ticks || transport.jiffy == Some(kernel.jiffy);
+    let is_tcp = plan.transports().all(|kind| kind.demands().family.is_tcp());
+    let has_stamps = !kernel.has_ticks || transport.timestamps || !is_tcp;
+    let interrupts = !kernel.has_ticks || host.nic.interrupts || !is_tcp;
+    let room = host.mtu - HEADER_BYTES - TIMESTAMP_BYTES;
+    let fits = has_stamps || transport.mss.is_none_or(|mss| mss <= room);
     let defers = !kernel.has_ticks || !transport.sack || transport.deferral == Deferral::Linux;
     // A kernel's timers go on while a virtual switch holds its flow.
     let freezes = plan.edge.virtual_switch.speaking().is_some_and(|it| it.freeze_timers);
@@ -177,7 +190,9 @@ fn values(plan: &Plan, kernel: &Kernel) -> Vec<(&'static str, bool, String)> {
     match &plan.transport_kind {
         TransportKind::Cubic(cubic) => {
             let has = kernel.has_hystart;
+            let grows = !kernel.has_ticks || cubic.cubic_first_growth == FIRST_GROWTH;
             values.push(("transport.cubic-hystart", cubic.cubic_hystart == has, has.to_string()));
+            values.push(("transport.cubic-first-growth", grows, FIRST_GROWTH.to_string()));
         }
         TransportKind::Dctcp(dctcp) => {
             let first = dctcp.dctcp_reduce == DctcpReduce::FirstMark;
@@ -187,6 +202,10 @@ fn values(plan: &Plan, kernel: &Kernel) -> Vec<(&'static str, bool, String)> {
     }
     values.extend([
         ("host.nic.per-flow-limit", host.nic.per_flow_limit == kernel.small_queue, queue),
+        ("host.nic.interrupts", interrupts, "true".into()),
+        ("host.mss", fits, room.to_string()),
+        ("transport.timestamps", has_stamps, "true".into()),
+        ("transport.handshake-ack", !kernel.has_ticks || transport.handshake_ack, "true".into()),
         ("transport.jiffy", ticks, kernel.jiffy.to_string()),
         ("transport.deferral", defers, "linux".into()),
         ("transport.pacing", kernel.has_fq || transport.pacing == Pacing::Off, "off".into()),
@@ -258,7 +277,7 @@ fn set_keys(of: &dyn Params, default: &dyn Params) -> Vec<String> {
 
 /// The largest packet that a host's interface takes: the MTU, or one with the largest payload.
 pub fn mtu(plan: &Plan) -> u32 {
-    let by_mss = plan.transport.mss.map_or(u32::MAX, |mss| mss.saturating_add(HEADER_BYTES));
+    let by_mss = plan.transport.mss.map_or(u32::MAX, |mss| mss.saturating_add(plan.host.headers));
     plan.host.mtu.min(by_mss)
 }
 

@@ -167,8 +167,11 @@ fn pauses(plan: &Plan) -> Option<Lack> {
 }
 
 fn cores(plan: &Plan) -> Option<Lack> {
-    let reason = "code costs what this machine needs for it";
-    plan.host.receive_cpu.is_some().then(|| ("host.receive-cpu", reason.to_string()))
+    let (cost, real) = ("code costs what this machine needs for it", "kernels have their own");
+    first([
+        (plan.host.receive_cpu.is_some(), "host.receive-cpu", cost),
+        (plan.host.nic.interrupts, "host.nic.interrupts", real),
+    ])
 }
 
 fn hosts(plan: &Plan) -> Option<Lack> {

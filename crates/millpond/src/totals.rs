@@ -87,7 +87,7 @@ pub(crate) fn captures(plan: &Plan) -> Captures {
             .map(|tap| Place { name: tap.name.clone(), link: tap.link.clone() })
             .collect(),
         snaplen: plan.capture.snaplen,
-        tcp_timestamps: plan.capture.tcp_timestamps,
+        tcp_timestamps: plan.capture.tcp_timestamps || plan.transport.timestamps,
         timers: plan.capture.timers,
         trace: plan.capture.trace,
     }

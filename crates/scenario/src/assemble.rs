@@ -6,7 +6,7 @@ use crate::cdf::SizeSpec;
 use crate::error::{Problem, Report};
 use crate::file_name::check_folder_name;
 use crate::files::{FilesAt, ProgramForm};
-use crate::host::{HostPlan, host, wire_bytes};
+use crate::host::{HostPlan, host};
 use crate::plan::{CapturePlan, EnginePlan, FailurePlan, Plan};
 use crate::settings::flows::{FlowRows, check_row};
 use crate::settings::graph::Graph;
@@ -42,7 +42,7 @@ pub(crate) fn assemble(
     let topology = network(&mut s, files, report)?;
     switch::check_pools(&s, &topology, &host, report);
     ports::check(&s, &topology, &host, report);
-    let round_trip = round_trip(&s, &topology, &host);
+    let round_trip = round_trip(&topology, &host);
     follow::network(&mut s, &topology, round_trip);
     load_files(&mut s, files, topology.hosts, report);
     let horizon = s.run.duration.unwrap_or(Time::END);
@@ -227,6 +227,16 @@ fn transport(s: &mut Settings, report: &mut Report) {
     if p.min_rto > p.max_rto {
         let message = format!("{} is above max-rto ({})", p.min_rto, p.max_rto);
         report.wrong("transport.min-rto", message);
+    }
+    let is_tcp = |kind: &TransportKind| kind.demands().family.is_tcp();
+    if !s.kinds().all(is_tcp) {
+        let own = [
+            ("transport.timestamps", s.transport.timestamps),
+            ("host.nic.interrupts", s.nic.params.interrupts),
+        ];
+        for (key, _) in own.into_iter().filter(|(_, is_on)| *is_on) {
+            report.wrong(key, "is TCP's, and some traffic has another transport: leave it out");
+        }
     }
     check_law("transport", &s.transport_kind, report);
     for t in &s.traffic {
@@ -429,7 +439,6 @@ fn settle(s: &mut Settings, topology: &Topology) {
 }
 
 /// The longest round trip of a full packet and an answer without payload.
-fn round_trip(s: &Settings, topology: &Topology, host: &HostPlan) -> Time {
-    let answer = wire_bytes(0, s.host.frame_overhead);
-    topology.longest_round_trip(host.packet_max(), answer, |rate| host.late(rate))
+fn round_trip(topology: &Topology, host: &HostPlan) -> Time {
+    topology.longest_round_trip(host.packet_max(), host.wire_bytes(0), |rate| host.late(rate))
 }

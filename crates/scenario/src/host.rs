@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// IPv4 and TCP headers without options: what a packet has beside its payload.
 pub const HEADER_BYTES: u32 = 40;
+/// The option with TCP's time stamps, padded (RFC 7323 appendix A).
+pub const TIMESTAMP_BYTES: u32 = 12;
 
 /// The largest segment that a transport may hand down at a time: far beyond what any NIC cuts.
 const SEGMENT_MAX: u64 = 1 << 30;
@@ -43,7 +45,8 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         let message = format!("{} and an MTU of {} are more than 65535", h.frame_overhead, h.mtu);
         report.wrong("host.frame-overhead", message);
     }
-    let mss_max = h.mtu.saturating_sub(HEADER_BYTES);
+    let headers = s.headers();
+    let mss_max = h.mtu.saturating_sub(headers);
     let mss = h.mss.unwrap_or(mss_max);
     if (mss == 0 || mss > mss_max) && h.mss.is_some() {
         let message =
@@ -62,7 +65,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
         report.wrong("host.segment-offload", message);
     }
     if let Some(limit) = s.nic.params.per_flow_limit
-        && limit.get() < u64::from(mss) + u64::from(HEADER_BYTES)
+        && limit.get() < u64::from(mss) + u64::from(headers)
     {
         let path = "host.nic.per-flow-limit";
         report.wrong(path, format!("{limit} is less than one packet; \"off\" is no limit"));
@@ -70,6 +73,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     bounds(s, report);
     let plan = HostPlan {
         mtu: h.mtu,
+        headers,
         frame_overhead: h.frame_overhead,
         segment_offload: h.segment_offload,
         stack_delay: h.stack_delay,
@@ -89,6 +93,7 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
             },
             per_flow_limit: s.nic.params.per_flow_limit,
             interrupt_throttle: s.nic.params.interrupt_throttle,
+            interrupts: s.nic.params.interrupts,
             choice: s.nic.choices.choice.clone(),
         },
         choices: s.host_choices.clone(),
@@ -98,15 +103,12 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     plan
 }
 
-/// The largest packet on the wire: what one segment's payload, headers and framing take.
-pub(crate) fn wire_bytes(payload: u64, frame_overhead: u32) -> u64 {
-    payload + HEADER_BYTES as u64 + frame_overhead as u64
-}
-
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// IP bytes of the largest packet.
     pub mtu: u32,
+    /// Bytes of IP and TCP headers of a packet with data.
+    pub headers: u32,
     /// Bytes of framing that each packet adds on the wire (38 counts preamble, Ethernet header, CRC
     /// and gap).
     pub frame_overhead: u32,
@@ -133,6 +135,10 @@ impl HostPlan {
     /// World virtual: whether kernels have the flows of a class.
     pub fn is_of_linux(&self, class: u16) -> bool {
         self.stacks.as_ref().is_none_or(|stacks| stacks.classes[class as usize])
+    }
+    /// Bytes on the wire of a packet with this payload.
+    pub fn wire_bytes(&self, payload: u64) -> u64 {
+        payload + u64::from(self.headers) + u64::from(self.frame_overhead)
     }
     /// Bytes of the largest packet on the wire.
     pub fn packet_max(&self) -> u64 {
@@ -175,8 +181,10 @@ pub struct NicPlan {
     pub marking: MarkingParams,
     /// The bytes that one flow may have waiting; `None`: no limit.
     pub per_flow_limit: Option<Bytes>,
-    /// World virtual: the least time from an interrupt for frames to the next.
+    /// The least time from an interrupt for packets to the next.
     pub interrupt_throttle: Time,
+    /// Whether simulated hosts have interrupts.
+    pub interrupts: bool,
     /// Which one of several takes a connection.
     pub choice: NicChoiceParams,
 }

@@ -39,7 +39,7 @@
 //! full; then only the bytes and the first window's packets are known, and the bounds are those of
 //! any cutting.
 
-use crate::host::{HEADER_BYTES, wire_bytes};
+use crate::host::HEADER_BYTES;
 use crate::plan::Plan;
 use crate::topology::ways::{Cut, Hop, Ways, crossing};
 use millpond_core::{Rate, Time};
@@ -100,15 +100,14 @@ impl Train {
     /// Of a flow, the first `window` bytes of which are sent at once.
     fn new(plan: &Plan, bytes: u64, window: u64) -> Train {
         let mss = payload_max(plan);
-        let overhead = plan.host.frame_overhead;
         let packets = bytes.div_ceil(mss).max(1);
         let anyhow = !plan.transport.silly_window_avoidance && bytes > window;
         Train {
             packets,
-            full: wire_bytes(mss, overhead),
-            last: wire_bytes(bytes.max(1) - (packets - 1) * mss, overhead),
+            full: plan.host.wire_bytes(mss),
+            last: plan.host.wire_bytes(bytes.max(1) - (packets - 1) * mss),
             sure: anyhow.then_some((window / mss).max(1)),
-            least: wire_bytes(0, overhead),
+            least: plan.host.wire_bytes(0),
         }
     }
 
@@ -273,7 +272,7 @@ impl IdealTimes {
         if !plan.transport.handshake {
             return Time::ZERO;
         }
-        let header = wire_bytes(0, plan.host.frame_overhead);
+        let header = plan.host.wire_bytes(0);
         self.time(plan, ends, &Train::single(header))
             .saturating_add(plan.host.stack_delay.saturating_mul(2))
             .saturating_mul(2)
@@ -336,8 +335,7 @@ impl IdealTimes {
         if known.len() >= WAYS_MAX {
             known.clear();
         }
-        let overhead = plan.host.frame_overhead;
-        let sizes = (wire_bytes(payload_max(plan), overhead), wire_bytes(0, overhead));
+        let sizes = (plan.host.wire_bytes(payload_max(plan)), plan.host.wire_bytes(0));
         let new = || Arc::new(Ways::new(&plan.topology, from, to, sizes));
         known.entry((from, to)).or_insert_with(new).clone()
     }

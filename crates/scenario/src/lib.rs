@@ -61,7 +61,7 @@ mod unreached;
 
 pub use error::{Errors, PROBLEMS_LISTED, Problem, ScenarioError, meant, nearest};
 pub use files::folder_of;
-pub use host::HEADER_BYTES;
+pub use host::{HEADER_BYTES, TIMESTAMP_BYTES};
 pub use ideal::{Ends, Exchange, IdealTimes};
 pub use plan::Plan;
 pub use read::document;

@@ -160,6 +160,9 @@ millpond_core::params! {
         pub jiffy: Option<Time> = None,
         /// Whether a connection opens with SYN and SYN-ACK before its data. Source: RFC 9293 §3.5.
         pub handshake: bool = true,
+        /// Whether the handshake's third packet, an acknowledgement alone, leaves before the first
+        /// data. Source: RFC 9293 §3.5; Linux, where the application writes to an open connection.
+        pub handshake_ack: bool = false,
         /// Bytes that the sender may hold unacknowledged.
         pub send_buffer: Option<Bytes> = None,
         /// The receiver's advertised window; its application reads at once, so it never shrinks.
@@ -193,6 +196,9 @@ millpond_core::params! {
         /// few large bursts. "linux" needs `loss-detection` = "rack". Source: Linux,
         /// `tcp_tso_should_defer` and `tcp_tso_win_divisor` = 3.
         pub deferral: Deferral = Deferral::Off,
+        /// Whether each packet has time stamps, 12 bytes of options: the largest payload is that
+        /// much smaller, and acknowledgements report three ranges at most. Source: RFC 7323 §3.2.
+        pub timestamps: bool = false,
         /// Whether the window falls back to the initial one after an idle time of one timeout.
         /// Source: RFC 5681 §4.1.
         pub restart_after_idle: bool = true,

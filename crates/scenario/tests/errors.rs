@@ -166,6 +166,12 @@ fn numbers_that_make_no_network() {
     fails("[host]\nframe-overhead = !65000", "65535");
     fails("[host]\nsegment-offload = !100", "smaller than one packet");
     fails("[host]\nnic = { per-flow-limit = !100 }", "less than one packet");
+    fails("[host]\nnic = { interrupt-throttle = !\"-1us\" }", "-1us");
+    for kind in ["dcqcn", "homa", "uet"] {
+        let host = "[host]\nnic = { interrupts = !true }\n[transport]\nkind = ";
+        let text = format!("{host}\"{kind}\"\n[[traffic]]\nkind = \"stride\"");
+        fails(&text, "another transport");
+    }
     fails("[host]\nnic = { buffer = { kind = !\"shared\" } }", "one port");
     fails(
         "[host]\nnic = { buffer = !\"switch\" }\n[switch]\nbuffer = { kind = \"shared\" }",

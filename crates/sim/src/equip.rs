@@ -7,7 +7,6 @@ use millpond_core::host::virtual_switch::{ApplicationConfig, VirtualSwitchParams
 use millpond_core::host::{
     Host, HostConfig, LimiterConfig, Nic, ReceiveConfig, VirtualSwitchConfig,
 };
-use millpond_core::packet::tcp::HEADERS;
 use millpond_core::random::Stream;
 use millpond_core::switch::admission::Admission;
 use millpond_core::switch::buffer::{BufferParams, Capacity, Memory, PerPortParams, SwitchFacts};
@@ -24,11 +23,13 @@ use millpond_scenario::settings::limit::LimitKind;
 
 /// A host whose link has this rate.
 pub fn host(plan: &Plan, host: HostId, rate: Rate) -> Host {
-    let costs = plan.host.receive_cpu.as_ref();
+    let (costs, nic_plan) = (plan.host.receive_cpu.as_ref(), &plan.host.nic);
+    let interrupts = nic_plan.interrupts.then_some(nic_plan.interrupt_throttle);
+    let offload = &plan.host.choices.receive_offload;
     Host::new(HostConfig {
         nic: nic(plan, host, rate),
         limit: limits(plan, host),
-        receive: ReceiveConfig::new(&plan.host.choices.receive_offload, costs, plan.warm_up),
+        receive: ReceiveConfig::new(offload, costs, interrupts, plan.warm_up),
         virtual_switch: virtual_switch(plan, host, rate),
         ordering: plan.transport_choices.ordering.timeout(),
     })
@@ -123,7 +124,7 @@ fn limits(plan: &Plan, host: HostId) -> Option<LimiterConfig> {
         classes: classes.collect(),
         random: Stream::new(plan.seed, &format!("limit/host{host}")),
         measured_from: plan.warm_up,
-        headers: HEADERS,
+        headers: plan.host.headers,
         frame: plan.host.frame_overhead,
     })
 }

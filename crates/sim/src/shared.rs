@@ -11,7 +11,6 @@ use millpond_core::edge::flowcell::LoadBalancingParams;
 use millpond_core::host::Cut;
 use millpond_core::host::virtual_switch::{Language, VirtualSwitchParams};
 use millpond_core::importance::Marker;
-use millpond_core::packet::tcp::HEADERS;
 use millpond_core::{FlowId, HostId, Time};
 use millpond_scenario::IdealTimes;
 use millpond_scenario::plan::Plan;
@@ -40,6 +39,7 @@ pub struct Shared {
     pub mss: u32,
     /// Bytes of headers and framing on the wire.
     pub header: u32,
+    cut: Cut,
     /// Bytes of the largest segment: a whole number of packets.
     pub segment_max: u32,
     /// Bytes that one flow may have waiting in its NIC.
@@ -87,6 +87,7 @@ impl Shared {
     pub fn new(plan: &Plan, layout: Layout) -> Shared {
         let transport = Config::new(plan);
         let mss = transport.tcp.mss;
+        let (header, headers) = (plan.host.wire_bytes(0) as u32, plan.host.headers);
         let speaking = plan.edge.virtual_switch.speaking();
         let is_admitted = plan.edge.virtual_switch.admits();
         let whole = plan
@@ -96,7 +97,8 @@ impl Shared {
         Shared {
             handshake: plan.transport.handshake,
             mss,
-            header: HEADERS + plan.host.frame_overhead,
+            header,
+            cut: Cut { mss, header, headers },
             segment_max: whole * mss,
             nic_limit: plan.host.nic.per_flow_limit.map(|bytes| bytes.get()),
             ranker: Ranker::new(&plan.transport_choices.rank),
@@ -120,7 +122,7 @@ impl Shared {
 
     #[inline]
     pub fn cut(&self) -> Cut {
-        Cut { mss: self.mss, header: self.header, headers: HEADERS }
+        self.cut
     }
 
     /// How a segment is cut: a family may have headers of its own.

@@ -67,6 +67,41 @@ fn slow_start_behind_a_receive_offload_takes_no_more_round_trips() {
     assert!(merged < 1.1 * plain, "{merged} µs behind the offload, {plain} without");
 }
 
+/// 12 bytes of each packet are time stamps: a flow of 14.48 MB takes 10,000 packets of 1,448 bytes
+/// instead of 9,918 of 1,460.
+#[test]
+fn time_stamps_take_twelve_bytes_of_each_packet() {
+    let text = "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+                [transport]\nkind = \"newreno\"\ninitial-window = 1000\n[[traffic]]\nkind = \
+                \"flows\"\nrows = [[\"0us\", 0, 1, 14480000]]\n";
+    let time = |is_on: &str| {
+        let plan = exact(text, &[("transport.timestamps", is_on)]);
+        let payload = plan.transport.mss;
+        let (_, records) = simulate(&plan, 1);
+        let flow = &records.flows[0];
+        (payload, flow.fct().unwrap().as_us_f64(), flow.slowdown().unwrap())
+    };
+    let ((most, plain, _), (less, stamped, slowdown)) = (time("false"), time("true"));
+    assert_eq!((most, less), (Some(1460), Some(1448)));
+    assert!((stamped / plain - 1460.0 / 1448.0).abs() < 1e-3, "{stamped} and {plain} µs");
+    assert!(slowdown < 1.01, "the ideal time counts them: {slowdown}");
+}
+
+/// The third packet of the handshake keeps the receiver's interrupt busy for 10 us.
+#[test]
+fn a_handshakes_acknowledgement_is_a_packet_of_its_own() {
+    let text = "until = \"flows-complete\"\n[topology]\nkind = \"single-switch\"\nhosts = 2\n\
+                host-link = { rate = \"10Gbps\", delay = \"10us\" }\n[host]\n\
+                nic = { interrupts = true }\n[transport]\nkind = \"newreno\"\n[[traffic]]\n\
+                kind = \"flows\"\nrows = [[\"0us\", 0, 1, 1000]]\n";
+    let time = |is_on: &str| {
+        let (_, records) = simulate(&exact(text, &[("transport.handshake-ack", is_on)]), 1);
+        records.flows[0].fct().unwrap().as_us_f64()
+    };
+    let (without, with) = (time("false"), time("true"));
+    assert!((7.0..10.0).contains(&(with - without)), "{with} and {without} µs");
+}
+
 /// Bytes of the flow.
 const BYTES: u64 = 1_000_000;
 

@@ -140,7 +140,7 @@ fn preparation(plan: &Plan, host: u32) -> Vec<Vec<u8>> {
         initial_window: plan.transport.initial_window,
         rto_min: kernel::rto_min(plan, &Kernel::VIRTUAL) as u32,
         quickack: plan.transport.delayed_ack == 1,
-        mss: plan.transport.mss.unwrap_or(0),
+        mss: plan.transport.mss.map_or(0, |mss| mss + kernel::options(plan)),
         congestion: congestion.into(),
     });
     let others = hosts_of(plan).filter(|other| *other != host);

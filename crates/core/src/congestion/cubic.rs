@@ -43,6 +43,11 @@ crate::params! {
         /// before a loss. Source: Ha, Rhee: Taming the elephants: New TCP slow start, Computer
         /// Networks 2011, with the constants of Linux, whose CUBIC does so.
         pub cubic_hystart: bool = false,
+        /// By which share a window grows a round trip, at least, beyond slow start, of a
+        /// connection that has lost nothing since its beginning or its last timeout. Source: not
+        /// in RFC 9438; Linux has 0.05 (`bictcp_update`).
+        #[within(0..=1)]
+        pub cubic_first_growth: f64 = 0.0,
     }
 }
 
@@ -65,6 +70,8 @@ pub struct Cubic {
     credit: f64,
     /// The last cut was for a timeout (§4.8).
     timed_out: bool,
+    /// A loss or a mark has cut the window since the beginning or the last timeout.
+    has_cut: bool,
     /// HyStart's state and the last acknowledgement, if the scenario has HyStart.
     hystart: Option<Box<(HyStart, Acked)>>,
 }
@@ -79,6 +86,7 @@ impl Default for Cubic {
             prior: 0.0,
             credit: 0.0,
             timed_out: false,
+            has_cut: false,
             hystart: None,
         }
     }
@@ -141,17 +149,20 @@ impl Law for Cubic {
         // last cut was.
         let alpha = if self.w_est >= self.prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
         self.w_est += alpha * acked / cwnd;
+        let least = if self.has_cut { 0.0 } else { shared.law.cubic_first_growth };
         let t = growth.now.saturating_sub(self.epoch).as_ps() as f64 * SECONDS;
         if shared.law.cubic_reno_friendly && self.curve(c, t) < self.w_est {
             let target = (self.w_est * mss) as u64;
             window.cwnd = window.cwnd.max(target);
-            return;
+            if least <= 0.0 {
+                return;
+            }
         }
         // §4.2: where the curve will be a round trip from now, at least the window and at most half
         // above it; §4.4 and §4.5: a step of (target − cwnd) / cwnd for each segment acknowledged.
         let ahead = self.curve(c, t + growth.srtt.as_ps() as f64 * SECONDS);
         let target = ahead.min(1.5 * cwnd).max(cwnd);
-        self.credit += (target - cwnd) / cwnd * acked * mss;
+        self.credit += ((target - cwnd) / cwnd).max(least) * acked * mss;
         let whole = self.credit as u64;
         self.credit -= whole as f64;
         window.cwnd += whole;
@@ -167,6 +178,7 @@ impl Law for Cubic {
         self.w_max = if gives_up { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
         self.epoch = Time::MAX;
         self.timed_out = cut.cause == Cause::Timeout;
+        self.has_cut = !self.timed_out;
         if let Some((hystart, _)) = self.hystart.as_deref_mut().filter(|_| self.timed_out) {
             hystart.again();
         }
@@ -298,6 +310,28 @@ mod tests {
             (window.cwnd - before).abs_diff(MSS) < MSS / 5,
             "one segment a round trip above the last maximum"
         );
+    }
+
+    #[test]
+    fn before_its_first_loss_a_window_grows_by_a_twentieth_a_round_trip_as_in_linux() {
+        let p = CubicParams { cubic_first_growth: 0.05, ..CubicParams::default() };
+        let cfg = Shared { mss: MSS as u32, ecn: false, law: Cubic::constants(&p) };
+        let (mut cubic, mut window) =
+            (Cubic::default(), Window { cwnd: 100 * MSS, ssthresh: 100 * MSS });
+        let mut now = Time::ZERO;
+        let mut rounds = |cubic: &mut Cubic, window: &mut Window, n: u32| {
+            let before = window.cwnd as f64;
+            (0..n).for_each(|_| round(cubic, window, &mut now, &cfg));
+            window.cwnd as f64 / before
+        };
+        let twice = rounds(&mut cubic, &mut window, 14);
+        assert!((twice - 1.05f64.powi(14)).abs() < 0.02, "{twice}");
+        cubic.cut(&mut window, &cut(Cause::Loss, 200 * MSS), &cfg);
+        let after_loss = rounds(&mut cubic, &mut window, 10);
+        assert!(after_loss < 1.1, "{after_loss}: the curve alone");
+        cubic.cut(&mut window, &cut(Cause::Timeout, 100 * MSS), &cfg);
+        window.cwnd = 100 * MSS; // after slow start
+        assert!(rounds(&mut cubic, &mut window, 10) > 1.5, "nothing is known again");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A packet that comes to an idle ring calls a poll after the coalescing time. A poll takes what
 //! the ring holds, up to the budget; while something is left another follows at once, as the
-//! kernel's does. Rings are known by number, and flows are spread over them by hash; each ring is
+//! kernel's does. Polls that begin are a throttle's time apart at least (`host.nic.interrupts`).
+//! Rings are known by number, and flows are spread over them by hash; each ring is
 //! worked on by one core. Without cores polls take no time.
 //!
 //! **With cores.** A poll takes what waits, up to its budget, and the core works on it: so much for
@@ -86,6 +87,8 @@ pub struct ReceiveConfig {
     pub budget: u32,
     /// From the first packet of an idle ring to its poll.
     pub coalescing: Time,
+    /// From a poll to the next one, at least.
+    pub throttle: Time,
     /// Rings, at least one.
     pub rings: u16,
     /// Cores, and what they charge; none: polls take no time. Ring r is worked on by core r modulo
@@ -97,15 +100,22 @@ pub struct ReceiveConfig {
 
 impl ReceiveConfig {
     /// As many rings as cores, or one without; `None`: what arrives goes up as it comes.
+    /// `interrupts`: their throttle, if there are any; their polls merge as the kernel's do.
     pub fn new(
         offload: &OffloadParams,
         costs: Option<&ReceiveCpuParams>,
+        interrupts: Option<Time>,
         measured_from: Time,
     ) -> Option<ReceiveConfig> {
+        let at_once = StockGroParams { coalescing: Time::ZERO, ..StockGroParams::default() };
+        let offload = match (offload, interrupts) {
+            (OffloadParams::None(_), Some(_)) => OffloadParams::Stock(at_once),
+            _ => offload.clone(),
+        };
         let polls = costs.is_some() || !matches!(offload, OffloadParams::None(_));
         let cores = costs.map(|costs| (costs.cores as u16, costs.clone()));
         let rings = cores.as_ref().map_or(1, |(count, _)| *count);
-        let (budget, coalescing) = match offload {
+        let (budget, coalescing) = match &offload {
             // Polls without merging are the kernel's.
             OffloadParams::None(_) => {
                 let p = StockGroParams::default();
@@ -115,9 +125,10 @@ impl ReceiveConfig {
             OffloadParams::Presto(p) => (p.budget, p.coalescing),
         };
         polls.then(|| ReceiveConfig {
-            offload: offload.clone(),
+            offload,
             budget,
             coalescing,
+            throttle: interrupts.unwrap_or_default(),
             rings,
             cores,
             measured_from,
@@ -202,7 +213,8 @@ impl<K: Copy + Eq> Receive<K> {
         let ring = &mut self.rings[ring];
         ring.waiting.push_back(id);
         if !std::mem::replace(&mut ring.is_called, true) {
-            wire.call(now.saturating_add(ring.coalescing), Call::Poll(ring.number));
+            let at = now.saturating_add(ring.coalescing).max(ring.rests_until);
+            wire.call(at, Call::Poll(ring.number));
         }
     }
 
@@ -322,7 +334,7 @@ impl<K: Copy + Eq> Receive<K> {
             if std::mem::take(&mut ring.polls_again) {
                 ring.is_called = !ring.waiting.is_empty();
                 if ring.is_called {
-                    wire.call(core.free_at, Call::Poll(ring.number));
+                    wire.call(core.free_at.max(ring.rests_until), Call::Poll(ring.number));
                 }
             }
             ring.arm(core.free_at, wire);

@@ -202,8 +202,13 @@ fn receive(rings: u16, cores: Option<u16>) -> ReceiveConfig {
     ReceiveConfig {
         rings,
         cores: cores.map(|cores| (cores, ReceiveCpuParams::default())),
-        ..ReceiveConfig::new(&OffloadParams::Stock(StockGroParams::default()), None, Time::ZERO)
-            .expect("polls")
+        ..ReceiveConfig::new(
+            &OffloadParams::Stock(StockGroParams::default()),
+            None,
+            None,
+            Time::ZERO,
+        )
+        .expect("polls")
     }
 }
 

@@ -104,6 +104,7 @@ impl Edge {
     pub fn of(stages: Stages) -> Edge {
         // The kernel has polled and waited already: the ring's poll is the driver's round.
         let receive = ReceiveConfig {
+            throttle: Time::ZERO,
             offload: stages.offload,
             budget: u32::MAX,
             coalescing: Time::ZERO,

@@ -20,6 +20,7 @@ use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
     Visit, VisitMut,
 };
+use crate::host::{HEADER_BYTES, TIMESTAMP_BYTES};
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
@@ -117,9 +118,15 @@ params! {
         /// Bytes that one flow may have waiting in the NIC; off means no limit. Source: Linux's TCP
         /// small queues, which hold back a flow whose bytes have not left the host.
         pub per_flow_limit: Option<Bytes> = Some(Bytes(128 << 10)),
-        /// World virtual: after an interrupt for frames that have arrived the next one comes no
-        /// sooner, as with the throttle of a NIC. Source: rx-usecs of common drivers is 3 to 50.
+        /// World virtual, and the simulator with `interrupts`: after an interrupt for packets that
+        /// have arrived the next one comes no sooner, as with the throttle of a NIC. Source:
+        /// rx-usecs of common drivers is 3 to 50.
         pub interrupt_throttle: Time = Time::from_us(10),
+        /// Whether packets wait for an interrupt of their host, whose poll takes all that have
+        /// come, and merges them as Linux does if receive-offload is none. False: the simulator
+        /// hands each up as it arrives, or as receive-offload polls. Kernels of world virtual
+        /// always have interrupts. Source: Linux's NAPI and GRO.
+        pub interrupts: bool = false,
     }
 }
 
@@ -314,6 +321,11 @@ impl Settings {
             t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp())
         };
         self.transport_kind.demands().family.is_tcp() || self.traffic.iter().any(own)
+    }
+    /// Bytes of IP and TCP headers of a packet with data.
+    pub(crate) fn headers(&self) -> u32 {
+        let has_stamps = self.transport.timestamps && self.runs_tcp();
+        HEADER_BYTES + if has_stamps { TIMESTAMP_BYTES } else { 0 }
     }
     /// Whether some traffic runs over queue pairs.
     pub(crate) fn has_queue_pairs(&self) -> bool {

@@ -111,6 +111,14 @@ impl Hosts {
         sending.peer = packet.slot();
         let mapping = fabric.packets.side(packet).copied();
         sending.sender.on_syn_ack(now, packet.stamp, mapping, &self.shared.transport);
+        if self.shared.plan.transport.handshake_ack {
+            let (host, way, size) = (sending.host, Way::of_sender(sending), self.shared.header);
+            let body = Body::Ack { ack: 0, slot: NONE, hops: 0 };
+            let class = TrafficClass::default().with_priority(packet.priority());
+            // No sender takes it, if one is here.
+            let answer = Packet { peer: NONE, ..way.by(mapping).packet(body, now, size, class) };
+            self.put(now, host, answer, mapping, fabric);
+        }
         if self.shared.has_overlay {
             self.settle_held(now, packet.peer, fabric);
         }

@@ -8,6 +8,9 @@ pub(super) struct Ring<K> {
     pub(super) offload: Offload<K, PacketId>,
     pub(super) budget: u32,
     pub(super) coalescing: Time,
+    throttle: Time,
+    /// No poll is asked for that begins before this.
+    pub(super) rests_until: Time,
     pub(super) waiting: VecDeque<PacketId>,
     /// Packets that the offload holds.
     pub(super) held: usize,
@@ -29,6 +32,8 @@ impl<K: Copy + Eq> Ring<K> {
             offload: Offload::new(&config.offload),
             budget: config.budget,
             coalescing: config.coalescing,
+            throttle: config.throttle,
+            rests_until: Time::ZERO,
             waiting: VecDeque::new(),
             held: 0,
             is_called: false,
@@ -49,6 +54,7 @@ impl<K: Copy + Eq> Ring<K> {
 
     /// Takes packets out of the ring and ends the poll.
     pub(super) fn poll<W: HostWire<Flow = K>>(&mut self, now: Time, wire: &mut W) {
+        self.rests_until = now.saturating_add(self.throttle);
         let Ring { offload, waiting, held, up, .. } = self;
         for id in waiting.drain(..waiting.len().min(self.budget as usize)) {
             let Some(arrival) = wire.headers(id) else {

@@ -71,3 +71,42 @@ fn a_ring_has_its_own_bound() {
     assert_eq!((world.arrived, host.kept()), (2, 2));
     assert_eq!(world.dropped, [(1, DropReason::ReceiveRing)]);
 }
+
+/// The polls of a host whose interrupts are 10 us apart, and what waits for each, of packets that
+/// arrive at these microseconds.
+fn polls(arrivals: &[u64]) -> Vec<(u64, usize)> {
+    let offload = OffloadParams::default();
+    let receive = ReceiveConfig::new(&offload, None, Some(us(10)), Time::ZERO);
+    let (nic, virtual_switch) = (nic(true), None);
+    let config = HostConfig { nic, limit: None, receive, virtual_switch, ordering: None };
+    let mut host = Host::new(config);
+    let (mut world, mut connection) = (World::default(), Connection::default());
+    let (mut found, mut next) = (Vec::new(), 0);
+    loop {
+        let due = world.calls.first_key_value().map(|((at, _), _)| *at);
+        match arrivals.get(next).map(|at| us(*at)) {
+            Some(at) if due.is_none_or(|due| at <= due) => {
+                let id = world.packets.insert(data(next as u64));
+                host.on_arrival(at, id, &mut world);
+                next += 1;
+            }
+            _ => {
+                let Some(((at, _), Call::Poll(ring))) = world.calls.pop_first() else { break };
+                found.push((at.as_ps() / 1_000_000, host.kept()));
+                host.on_poll(at, ring, &mut world);
+                while let Some(id) = host.hand_up(at, &mut connection, &mut world) {
+                    world.packets.remove(id);
+                }
+            }
+        }
+    }
+    assert_eq!((world.packets.live(), host.kept()), (0, 0));
+    found
+}
+
+#[test]
+fn an_interrupt_of_an_idle_host_comes_at_once_and_the_next_a_throttle_later() {
+    assert_eq!(polls(&[1, 40]), [(1, 1), (40, 1)]);
+    assert_eq!(polls(&[1, 5, 6]), [(1, 1), (11, 2)], "one poll takes both");
+    assert_eq!(polls(&[1, 2, 12, 21, 22]), [(1, 1), (11, 1), (21, 2), (31, 1)]);
+}

@@ -70,6 +70,8 @@ pub struct Config {
     pub cut_after_loss: bool,
     /// RFC 2018 and 6675; otherwise RFC 6582.
     pub sack: bool,
+    /// Ranges that an acknowledgement reports at most.
+    pub sack_blocks: usize,
     /// RFC 5681 §4.1.
     pub restart_after_idle: bool,
     pub data_ecn: Ecn,
@@ -155,6 +157,7 @@ impl Config {
             growth_on_echo: grows_on_echo,
             cut_after_loss: cuts_after_loss,
             sack: params.sack,
+            sack_blocks: if params.timestamps { 3 } else { 4 },
             restart_after_idle: params.restart_after_idle,
             data_ecn: ect(echo != Echo::Off),
             retransmission_ecn: ect(marks_retransmissions),

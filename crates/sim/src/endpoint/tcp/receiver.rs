@@ -135,7 +135,7 @@ impl Receiver {
         self.deadline = Time::MAX;
         self.acked = self.next;
         let sack = match &mut self.held {
-            Some(held) if self.holding && cfg.sack => held.report(),
+            Some(held) if self.holding && cfg.sack => held.report(cfg.sack_blocks),
             _ => Sack::default(),
         };
         AckOut { kind: Kind::Ack, ack: self.next, ece: self.echo, sack, stamp: self.stamp }
@@ -227,11 +227,11 @@ impl Held {
     }
 
     /// RFC 2018 §4: the range that grew last first, then those reported before it.
-    fn report(&self) -> Sack {
+    fn report(&self, most: usize) -> Sack {
         let mut sack = Sack::default();
         for &at in &self.recent[..self.count] {
             if let Some(range) = self.ranges.around(at)
-                && usize::from(sack.count) < sack.blocks.len()
+                && usize::from(sack.count) < most
             {
                 sack.blocks[usize::from(sack.count)] = range;
                 sack.count += 1;
