@@ -106,6 +106,8 @@ pub struct Sender {
     /// How long the last segment takes at Linux's pacing rate, in nanoseconds; 0 where nothing is
     /// paced.
     gap_ns: u32,
+    /// With deferral: the end of what had been sent when the window last was what limited.
+    limited_until: u64,
     /// When the retransmission timer expires, while the deadline is the pace's or the probe's.
     rto_at: Time,
     /// The end of what was sent when the last tail loss probe left.
@@ -181,6 +183,7 @@ impl Sender {
             reduction: None,
             dupacks: 0,
             gap_ns: 0,
+            limited_until: 0,
             rto_at: Time::MAX,
             probed: 0,
             retransmitted: 0,
@@ -253,6 +256,7 @@ impl Sender {
             && self.tail != Tail::Due
             && self.defers(now, max_len, cfg);
         if self.deferring {
+            self.limited_until = self.nxt;
             return None;
         }
         self.disarm();
@@ -267,6 +271,9 @@ impl Sender {
                 }
                 let segment = self.send_new(now, len, cfg);
                 self.note_new(now, len, cfg);
+                if self.window.cwnd < self.in_flight() + u64::from(cfg.mss) {
+                    self.limited_until = self.nxt;
+                }
                 // After a timeout, new data is due only once all holes are sent again.
                 self.resend = self.nxt;
                 if probes {
@@ -342,6 +349,8 @@ impl Sender {
         } else {
             cwnd < flight + u64::from(cfg.mss)
         };
+        // Linux remembers it for a window of data (`is_cwnd_limited`).
+        let limiting = limiting || (cfg.defers && self.una - bytes < self.limited_until);
         if (limiting || !cfg.window_validation) && (!ack.ece || cfg.growth_on_echo) && bytes > 0 {
             let limit =
                 if self.phase == Phase::Loss { u64::from(cfg.mss) } else { cfg.growth_limit };

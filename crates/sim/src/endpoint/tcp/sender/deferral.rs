@@ -34,3 +34,35 @@ impl Sender {
             && now.saturating_sub(first_sent) >= self.rto.srtt() / 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::tcp::tests::config;
+    use crate::endpoint::{AckIn, Endpoint};
+    use millpond_core::congestion::Window;
+    use millpond_scenario::transport::{Deferral, LossDetection};
+
+    const MSS: u64 = 1000;
+
+    /// While a sender waits for room, less than its window is in flight.
+    #[test]
+    fn a_sender_that_waits_is_limited_by_its_window() {
+        let cfg = config(|p| {
+            (p.mss, p.handshake, p.deferral) = (Some(MSS as u32), false, Deferral::Linux);
+            p.loss_detection = LossDetection::Rack;
+        });
+        let mut sender = Sender::established(0, &cfg);
+        sender.window = Window { cwnd: 10 * MSS, ssthresh: 10 * MSS };
+        sender.write(Time::ZERO, 1000 * MSS);
+        while sender.poll_send(Time::ZERO, 65_536, &cfg).is_some() {}
+        for upto in 1..=10 {
+            let now = Time::from_us(79 + upto);
+            let stamp = Time::ZERO;
+            let (ece, sack, hops, mapping) = (false, None, 1, None);
+            sender.on_ack(now, &AckIn { ack: upto * MSS, ece, sack, stamp, hops, mapping }, &cfg);
+            while sender.poll_send(now, 65_536, &cfg).is_some() {}
+        }
+        assert_eq!(sender.cwnd(), 11 * MSS, "one more for a window that is acknowledged");
+    }
+}
