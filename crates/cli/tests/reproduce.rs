@@ -259,7 +259,7 @@ fn interrupted_it_says_how_to_go_on_and_reports_on_what_there_is() {
     );
     let stopped = common::Ran::from(child.wait_with_output().unwrap()).ends(130);
     assert!(
-        stopped.err.contains("headline: 0 of 18 runs are finished; the same command goes on"),
+        stopped.err.contains("headline: 0 of 5 runs are finished; the same command goes on"),
         "{}",
         stopped.err
     );
