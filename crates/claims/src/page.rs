@@ -494,20 +494,20 @@ mod tests {
             if !folder.join(LEDGER).is_file() {
                 continue;
             }
-            let paper = Arc::new(read_paper(&folder).unwrap());
+            // As built in: its scenarios have their path in the repository.
             let job = Reproducing {
                 effort: Effort::Full,
                 seeds: None,
                 force: false,
                 out: folder.join("no results"),
-                chosen: Chosen::of(&paper, &[]).unwrap(),
+                chosen: Chosen::of(paper, &[]).unwrap(),
                 recording: Recording::Decide,
-                paper: Arc::clone(&paper),
+                paper: Arc::clone(paper),
             };
             let ended = job.run(&NoRunner).unwrap_or_else(|e| panic!("{e}"));
             let now = Recorded::of(&ended, &job, &NoRunner.manifest(""));
             if std::env::var_os("MILLPOND_BLESS").is_some() {
-                now.write(&paper, &folder).unwrap();
+                now.write(paper, &folder).unwrap();
             }
             let recorded = Recorded::read(&folder).unwrap();
             assert!(

@@ -103,6 +103,14 @@ pub(crate) fn host(s: &mut Settings, report: &mut Report) -> HostPlan {
     plan
 }
 
+impl Settings {
+    /// Bytes of IP and TCP headers of a packet with data.
+    pub(crate) fn headers(&self) -> u32 {
+        let has_stamps = self.transport.timestamps && self.runs_tcp();
+        HEADER_BYTES + if has_stamps { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// IP bytes of the largest packet.

@@ -20,7 +20,6 @@ use crate::choices::{
     Choices, EdgeChoices, HostChoices, NicChoices, RdmaChoices, SwitchChoices, TransportChoices,
     Visit, VisitMut,
 };
-use crate::host::{HEADER_BYTES, TIMESTAMP_BYTES};
 use crate::rdma::RdmaParams;
 use crate::settings::application::ApplicationSettings;
 use crate::settings::capture::CaptureParams;
@@ -321,11 +320,6 @@ impl Settings {
             t.transport.as_ref().is_some_and(|kind| kind.demands().family.is_tcp())
         };
         self.transport_kind.demands().family.is_tcp() || self.traffic.iter().any(own)
-    }
-    /// Bytes of IP and TCP headers of a packet with data.
-    pub(crate) fn headers(&self) -> u32 {
-        let has_stamps = self.transport.timestamps && self.runs_tcp();
-        HEADER_BYTES + if has_stamps { TIMESTAMP_BYTES } else { 0 }
     }
     /// Whether some traffic runs over queue pairs.
     pub(crate) fn has_queue_pairs(&self) -> bool {
