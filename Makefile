@@ -25,7 +25,7 @@ help:
 	@echo "make fuzz       a minute for each parser of outside bytes (libFuzzer)"
 	@echo "make bench-lab       the lab beside the simulator, its rate and lateness, TLT, Canary and Presto there (root; minutes)"
 	@echo "make bench-lab-peers the lab beside a bridge with tc tbf, and with HTB as Mininet has it (root; minutes)"
-	@echo "make bench-judge     the simulator beside kernels in virtual time, twelve scenes (ten minutes)"
+	@echo "make bench-judge     the simulator beside kernels in virtual time, twelve scenes (half an hour)"
 	@echo "make bench-virtual   kernels in virtual time: boot, memory, cost of a frame, cores, limits (minutes)"
 	@echo "make bench-python    the Python package: import, a run beside the command, ten million flows (minutes)"
 	@echo "make bench-switch    the virtual switch with this machine's kernel: against its bridge, ports of shared memory (root; minutes)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The table of notes/judge.md: twelve scenes in the simulator and on kernels in virtual time. A row
 # has 600 flows at least where chance decides which are lost. Needs no root, and a kernel of
-# `make setup-virtual`. About ten minutes.
+# `make setup-virtual`. About half an hour.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
